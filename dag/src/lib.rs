@@ -1,0 +1,23 @@
+//! What is to be done: tasks, their data and dependencies, the files that describe them, and their analysis.
+//!
+//! A [`JobGraph`] is built by hand ([`JobGraph::builder`]), read from a file ([`format`]) or generated
+//! ([`generate`]); [`JobGraph::freeze`] gives the [`FlatGraph`] that schedulers read. This crate knows no machine.
+
+pub mod analysis;
+mod builder;
+mod error;
+mod flat;
+pub mod format;
+pub mod generate;
+mod graph;
+mod ids;
+mod task;
+pub mod units;
+mod validate;
+
+pub use builder::JobGraphBuilder;
+pub use error::{Error, Result};
+pub use flat::{DataModel, EdgeId, FlatGraph};
+pub use graph::{DataFile, Dependency, JobGraph};
+pub use ids::{DemandId, FileId, KindId, TaskId};
+pub use task::{Demand, Execution, Task, Work};
