@@ -1,0 +1,7 @@
+//! Reading and writing job graphs: real files, samples, round trips, bad input.
+
+mod bad;
+mod data;
+mod detail;
+mod round_trip;
+mod samples;
