@@ -48,7 +48,7 @@ fn read(c: &mut Criterion) {
         group.throughput(Throughput::Bytes(text.len() as u64));
         group.bench_function("montage-12000", |b| b.iter(|| format::read(&text, Format::WfFormat, "bench")));
         group.bench_function("montage-12000.gz", |b| {
-            b.iter(|| format::read(&packed, Format::WfFormat, "bench"))
+            b.iter(|| format::read(&packed, Format::WfFormat, "bench"));
         });
     } else {
         eprintln!("montage-12000: skipped: no data");

@@ -129,7 +129,7 @@ fn show_cycle(tasks: &[String]) -> String {
         text += &one_line(task);
         text += " -> ";
     }
-    text + tasks.first().map_or("", String::as_str)
+    text + &one_line(tasks.first().map_or("", String::as_str))
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! `<uses file|name link size>` in it are its files; `<child ref><parent ref/></child>` are the dependencies. A
 //! `runtime` (and `cores`, `gpus`, `memory` in megabytes) may also come as `<profile key="...">` or `<metadata>`, a
 //! file's `size` as `<metadata>` in its `<uses>`. All other elements are skipped. Prefixes of namespaces do not
-//! matter. Negative run times and sizes count as 0, with a warning: the generator that most DAX files in
-//! circulation come from draws them from normal distributions and cuts off nothing. Documents that declare a document type or use entities of their own are refused.
+//! matter. Negative run times and sizes count as 0, with a warning: the generator that most DAX files in circulation
+//! come from draws them from normal distributions and cuts off nothing. Documents that declare a document type or
+//! use entities of their own are refused.
 //!
 //! One pass over the text; linear.
 

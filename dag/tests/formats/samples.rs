@@ -2,7 +2,7 @@
 
 use mdts_dag::format::Format;
 
-pub const WFFORMAT_14: &str = r#"{
+pub(crate) const WFFORMAT_14: &str = r#"{
   "name": "sample", "schemaVersion": "1.4", "createdAt": "2020-01-01T00:00:00Z",
   "workflow": {
     "makespanInSeconds": 60, "executedAt": "2020-01-01T00:00:00Z",
@@ -23,7 +23,7 @@ pub const WFFORMAT_14: &str = r#"{
   }
 }"#;
 
-pub const WFFORMAT_15: &str = r#"{
+pub(crate) const WFFORMAT_15: &str = r#"{
   "name": "sample", "schemaVersion": "1.5",
   "workflow": {
     "specification": {
@@ -48,7 +48,7 @@ pub const WFFORMAT_15: &str = r#"{
   }
 }"#;
 
-pub const DAX: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+pub(crate) const DAX: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <!-- a sample -->
 <d:adag xmlns:d="http://pegasus.isi.edu/schema/DAX" version="3.6" name="sample">
   <file name="all.txt"><pfn url="file:///all.txt" site="local"/></file>
@@ -71,10 +71,10 @@ pub const DAX: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
   <child ref="sort_2"><parent ref="split_1"/></child>
 </d:adag>"#;
 
-pub const STG: &str =
+pub(crate) const STG: &str =
     "    3\n  0  0  0\n  1 1.5 1  0\n  2  2  1  1  # comment\n  3  3  1  1\n  4  0  2  2  3\n# end\n";
 
-pub const DOT: &str = r#"// a sample
+pub(crate) const DOT: &str = r#"// a sample
 strict digraph "sample" {
   graph [label="ignored", rankdir=LR]; nodesep=0.5
   node [shape=box cores=1]
@@ -86,7 +86,7 @@ strict digraph "sample" {
   split_1 -> { sort_2 }
 }"#;
 
-pub const YAML: &str = r#"# a sample
+pub(crate) const YAML: &str = r#"# a sample
 name: sample
 files: {a.txt: 100, b.txt: 200B, all.txt: 0.3kB}
 tasks:
@@ -100,7 +100,7 @@ tasks:
   - {name: sort_2, work: 3, cores: 2, memory: 8kB, inputs: [b.txt], after: split_1}
 "#;
 
-pub const JSON: &str = r#"{
+pub(crate) const JSON: &str = r#"{
   "name": "sample",
   "files": {"a.txt": 100, "b.txt": "200B", "all.txt": 300},
   "tasks": [
@@ -111,7 +111,7 @@ pub const JSON: &str = r#"{
   ]
 }"#;
 
-pub const TOML: &str = r#"name = "sample"
+pub(crate) const TOML: &str = r#"name = "sample"
 files = { "a.txt" = 100, "b.txt" = "200B", "all.txt" = 300.0 }
 
 [[tasks]]
@@ -135,7 +135,7 @@ memory = "8kB"
 inputs = ["b.txt"]
 "#;
 
-pub const ALL: [(Format, &str); 8] = [
+pub(crate) const ALL: [(Format, &str); 8] = [
     (Format::WfFormat, WFFORMAT_14),
     (Format::WfFormat, WFFORMAT_15),
     (Format::Dax, DAX),
