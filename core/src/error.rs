@@ -60,6 +60,16 @@ pub enum Error {
     /// A schedule breaks a rule.
     #[error("invalid schedule: {0}")]
     Invalid(#[from] crate::Violation),
+    /// A policy placed a task where it cannot be.
+    #[error("the policy placed task {task} on node {node}, but {reason}; this is a fault of the policy")]
+    BadDecision {
+        /// The task.
+        task: String,
+        /// The node.
+        node: String,
+        /// Why it cannot be there.
+        reason: String,
+    },
     /// An executor could not do its work.
     #[error("executor: {0}")]
     Executor(String),

@@ -5,6 +5,7 @@ pub mod engine;
 mod error;
 mod plan;
 mod policy;
+pub mod runner;
 
 pub use cluster::{Capacity, Cluster, Link, Network, NetworkBuilder, Node, NodeId, SlotModel};
 pub use error::{Error, Result};

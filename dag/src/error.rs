@@ -1,5 +1,6 @@
 //! What can be wrong with a graph or a file that describes one.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// Errors of this crate. Each says what is wrong, where, and what would be right.
@@ -106,7 +107,7 @@ fn show_cycle(tasks: &[String]) -> String {
     let skipped = tasks.len().saturating_sub(SHOWN);
     for (i, task) in tasks.iter().enumerate() {
         if skipped > 0 && i == SHOWN - 2 {
-            text += &format!("... ({} more) -> ", skipped + 1);
+            _ = write!(text, "... ({} more) -> ", skipped + 1);
         }
         if skipped > 0 && i >= SHOWN - 2 && i + 1 < tasks.len() {
             continue;

@@ -17,7 +17,7 @@ mod validate;
 
 pub use builder::JobGraphBuilder;
 pub use error::{Error, Result};
-pub use flat::{DataModel, EdgeId, FlatGraph};
+pub use flat::{DataModel, EdgeId, FlatGraph, TimesByNode};
 pub use graph::{DataFile, Dependency, JobGraph};
 pub use ids::{DemandId, FileId, KindId, TaskId};
 pub use task::{Demand, Execution, Task, Work};

@@ -26,7 +26,9 @@ pub fn parse_bytes(text: &str) -> Result<f64, String> {
         "tib" | "ti" => 1024.0_f64.powi(4),
         "pib" | "pi" => 1024.0_f64.powi(5),
         _ => {
-            return Err(format!("'{text}' is not a size; write for example 100MB, 2GiB or a number of bytes"));
+            return Err(format!(
+                "'{text}' is not a size; write for example 100MB, 2GiB or a number of bytes"
+            ));
         }
     };
     Ok(number * factor)

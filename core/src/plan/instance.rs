@@ -7,8 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::Placement;
 use super::resources::{Resources, fits};
-use crate::cluster::{Capacity, SlotModel};
-use crate::{Cluster, Error, Link, NodeId, Result};
+use crate::{Cluster, Error, Link, NodeId, Result, SlotModel};
 
 /// What a planner is asked to schedule.
 ///
@@ -74,8 +73,7 @@ impl Instance {
     /// [`Error::Infeasible`] if some task fits no node, [`Error::Cluster`] if a time is given for a node that
     /// does not exist.
     pub fn new(graph: Arc<FlatGraph>, cluster: Arc<Cluster>, data: DataModel) -> Result<Self> {
-        let capacities: Vec<&Capacity> = cluster.nodes().iter().map(|n| &n.capacity).collect();
-        let resources = Resources::new(graph.demands(), &capacities, cluster.slots());
+        let resources = Resources::new(graph.demands(), &cluster);
         let mut shared = Shared {
             work: known_work(&graph),
             mean_link: cluster.network().mean(cluster.len()),
@@ -318,9 +316,10 @@ impl Shared {
         let mut known: FxHashMap<Vec<bool>, u32> = FxHashMap::default();
         let mut patterns = Vec::new();
         let of_demand = (0..self.graph.demands().len()).map(|demand| {
+            let known_resources = self.resources.unknown(demand).is_none();
             let demand = self.resources.demand(demand);
-            let fit: Vec<bool> =
-                (0..self.cluster.len()).map(|n| fits(demand, self.resources.capacity(n))).collect();
+            let fit_on = |node| known_resources && fits(demand, self.resources.capacity(node));
+            let fit: Vec<bool> = (0..self.cluster.len()).map(fit_on).collect();
             *known.entry(fit).or_insert_with_key(|fit| {
                 patterns.push(fit.clone());
                 patterns.len() as u32 - 1
@@ -356,7 +355,9 @@ impl Shared {
     }
 
     fn infeasible(&self, task: TaskId) -> Error {
-        let demand = self.resources.demand(self.graph.demand(task).index());
+        let demand = self.graph.demand(task).index();
+        let unknown = self.resources.unknown(demand);
+        let demand = self.resources.demand(demand);
         let lacking = (0..self.resources.dimensions()).find_map(|d| {
             let most = (0..self.cluster.len()).map(|n| self.resources.capacity(n)[d]).max()?;
             (demand[d] > most).then(|| {
@@ -366,9 +367,12 @@ impl Shared {
         });
         Error::Infeasible {
             task: self.graph.task_name(task).to_owned(),
-            reason: lacking.unwrap_or_else(|| {
-                "no single node has all that it needs (see its demand and its times per node)".into()
-            }),
+            reason: unknown
+                .map(|name| format!("no node has the resource '{name}'"))
+                .or(lacking)
+                .unwrap_or_else(|| {
+                    "no single node has all that it needs (see its demand and its times per node)".into()
+                }),
         }
     }
 }

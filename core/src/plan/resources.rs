@@ -1,53 +1,61 @@
 //! Demands and capacities as whole numbers, so that adding and subtracting them never drifts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mdts_dag::Demand;
 
-use crate::Capacity;
-use crate::cluster::SlotModel;
+use crate::{Capacity, Cluster, SlotModel};
 
 /// Units of a countable resource (cores, GPUs, named ones): thousandths.
 const MILLI: f64 = 1000.0;
 /// What a node offers of a resource that is not checked.
 const UNLIMITED: u64 = u64::MAX / 4;
 
-/// The resource dimensions of one instance with every demand and capacity in them.
+/// The resource dimensions of a cluster, with the capacity of every node and the demands of a graph in them.
 ///
-/// Dimensions are cores (thousandths), memory (bytes), GPUs (thousandths), then the named resources.
-#[derive(Debug, Clone)]
+/// Dimensions are cores (thousandths), memory (bytes), GPUs (thousandths), then the cluster's named resources.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Resources {
     names: Vec<String>,
     demands: Vec<u64>,
     capacities: Vec<u64>,
+    /// Per demand: a resource that no node of the cluster names.
+    unknown: Vec<Option<String>>,
 }
 
 impl Resources {
-    pub(crate) fn new(demands: &[Demand], capacities: &[&Capacity], slots: SlotModel) -> Self {
+    pub(crate) fn new(demands: &[Demand], cluster: &Cluster) -> Self {
         let mut names: Vec<String> = ["cores", "memory", "gpus"].map(String::from).to_vec();
-        let named: BTreeMap<&String, ()> =
-            demands.iter().flat_map(|d| d.other.keys()).map(|name| (name, ())).collect();
-        names.extend(named.into_keys().cloned());
-        let demand_row = |d: &Demand| {
-            let mut row = vec![units(d.cores), d.memory, units(d.gpus)];
-            row.extend(names[3..].iter().map(|name| d.other.get(name).map_or(0, |x| units(*x))));
-            row
-        };
-        let default_cores = match slots {
+        let named: BTreeSet<&String> = cluster.nodes().iter().flat_map(|n| n.capacity.other.keys()).collect();
+        names.extend(named.into_iter().cloned());
+        let default_cores = match cluster.slots() {
             SlotModel::Exclusive => UNLIMITED,
             SlotModel::Resources => units(1.0),
         };
-        let capacity_row = |c: &Capacity| {
-            let mut row =
-                vec![c.cores.map_or(default_cores, units), c.memory.unwrap_or(UNLIMITED), units(c.gpus)];
-            row.extend(names[3..].iter().map(|name| c.other.get(name).map_or(0, |x| units(*x))));
-            row
+        let row = |cores, memory, gpus, other: &BTreeMap<String, f64>| {
+            let named = names[3..].iter().map(|name| other.get(name).map_or(0, |x| units(*x)));
+            [cores, memory, gpus].into_iter().chain(named).collect::<Vec<u64>>()
+        };
+        let demand = |d: &Demand| row(units(d.cores), d.memory, units(d.gpus), &d.other);
+        let capacity = |c: &Capacity| {
+            let cores = c.cores.map_or(default_cores, units);
+            row(cores, c.memory.unwrap_or(UNLIMITED), units(c.gpus), &c.other)
+        };
+        let unknown = |d: &Demand| {
+            let mut wanted = d.other.iter().filter(|(_, amount)| **amount > 0.0);
+            wanted.find(|(name, _)| !names.contains(name)).map(|(name, _)| name.clone())
         };
         Self {
-            demands: demands.iter().flat_map(demand_row).collect(),
-            capacities: capacities.iter().flat_map(|c| capacity_row(c)).collect(),
+            demands: demands.iter().flat_map(demand).collect(),
+            capacities: cluster.nodes().iter().flat_map(|n| capacity(&n.capacity)).collect(),
+            unknown: demands.iter().map(unknown).collect(),
             names,
         }
+    }
+
+    /// A resource that the demand wants and no node of the cluster names.
+    pub(crate) fn unknown(&self, demand: usize) -> Option<&str> {
+        self.unknown[demand].as_deref()
     }
 
     /// Names of the dimensions.

@@ -64,7 +64,7 @@ impl Timeline {
 /// A search looks only at gaps that end after the task is ready; the history is never walked.
 #[derive(Debug, Clone, Default)]
 pub struct Gaps {
-    gaps: Vec<(f64, f64)>,
+    free: Vec<(f64, f64)>,
     /// No gap is longer than this.
     longest: f64,
     tail: f64,
@@ -75,8 +75,8 @@ impl Gaps {
         if duration > self.longest || self.tail <= ready {
             return self.tail.max(ready);
         }
-        let first = self.gaps.partition_point(|(_, end)| *end < ready + duration);
-        for (start, end) in &self.gaps[first..] {
+        let first = self.free.partition_point(|(_, end)| *end < ready + duration);
+        for (start, end) in &self.free[first..] {
             let begin = start.max(ready);
             if begin + duration <= *end {
                 return begin;
@@ -88,23 +88,23 @@ impl Gaps {
     fn reserve(&mut self, start: f64, finish: f64) {
         if start >= self.tail {
             if start > self.tail {
-                self.gaps.push((self.tail, start));
+                self.free.push((self.tail, start));
                 self.longest = self.longest.max(start - self.tail);
             }
             self.tail = finish;
             return;
         }
-        let at = self.gaps.partition_point(|(_, end)| *end < finish);
-        let Some(&(from, to)) = self.gaps.get(at) else { return };
+        let at = self.free.partition_point(|(_, end)| *end < finish);
+        let Some(&(from, to)) = self.free.get(at) else { return };
         let (before, after) = ((from, start), (finish, to));
         match (before.1 > before.0, after.1 > after.0) {
             (true, true) => {
-                self.gaps[at] = before;
-                self.gaps.insert(at + 1, after);
+                self.free[at] = before;
+                self.free.insert(at + 1, after);
             }
-            (true, false) => self.gaps[at] = before,
-            (false, true) => self.gaps[at] = after,
-            (false, false) => drop(self.gaps.remove(at)),
+            (true, false) => self.free[at] = before,
+            (false, true) => self.free[at] = after,
+            (false, false) => drop(self.free.remove(at)),
         }
     }
 }
