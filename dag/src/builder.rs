@@ -119,7 +119,7 @@ impl JobGraphBuilder {
     pub fn file(&mut self, name: &str, bytes: f64) -> Result<FileId> {
         if let Some(id) = self.file_names.find(name, |id: FileId| &self.files[id.index()].name) {
             let known = &mut self.files[id.index()].bytes;
-            if !(bytes <= *known) {
+            if bytes.is_nan() || bytes > *known {
                 *known = bytes; // NaN gets through to validation
             }
             return Ok(id);
@@ -277,7 +277,7 @@ impl SharedFiles {
 }
 
 /// The candidate with the smallest edit distance to `name`, if it is near enough to be a typing error.
-fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const LOOKED_AT: usize = 10_000;
     candidates
         .take(LOOKED_AT)

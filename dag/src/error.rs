@@ -40,6 +40,14 @@ pub enum Error {
         /// What is allowed.
         expected: &'static str,
     },
+    /// A generator or one of its parameters is not what it may be.
+    #[error("{name}: {message}")]
+    BadParameter {
+        /// The generator and its parameter, as in `fft:points`.
+        name: String,
+        /// What was found and what was expected.
+        message: String,
+    },
     /// The graph has no task.
     #[error("the graph has no tasks; a job needs at least one")]
     Empty,
@@ -106,7 +114,7 @@ fn show_cycle(tasks: &[String]) -> String {
     let skipped = tasks.len().saturating_sub(SHOWN);
     for (i, task) in tasks.iter().enumerate() {
         if skipped > 0 && i == SHOWN - 2 {
-            text += &format!("... ({} more) -> ", skipped + 1);
+            text.extend(["... (", &(skipped + 1).to_string(), " more) -> "]);
         }
         if skipped > 0 && i >= SHOWN - 2 && i + 1 < tasks.len() {
             continue;

@@ -24,13 +24,16 @@ pub enum DataModel {
     Files,
 }
 
+/// Seconds by node name.
+type NodeTimes = Box<[(Arc<str>, f64)]>;
+
 /// A job graph as arrays, for everything that is called often. Task ids are those of the [`JobGraph`].
 #[derive(Debug, Clone)]
 pub struct FlatGraph {
     name: Arc<str>,
     names: Vec<Arc<str>>,
     work: Vec<f64>,
-    per_node: Vec<(TaskId, Box<[(Arc<str>, f64)]>)>,
+    per_node: Vec<(TaskId, NodeTimes)>,
     kind: Vec<KindId>,
     kinds: Vec<Arc<str>>,
     demand: Vec<DemandId>,
@@ -270,7 +273,7 @@ impl FlatGraph {
     }
 
     /// The tasks whose times are given per node, with those times by node name, ids ascending.
-    pub fn per_node_times(&self) -> &[(TaskId, Box<[(Arc<str>, f64)]>)] {
+    pub fn per_node_times(&self) -> &[(TaskId, NodeTimes)] {
         &self.per_node
     }
 

@@ -25,7 +25,11 @@ pub fn parse_bytes(text: &str) -> Result<f64, String> {
         "gib" | "gi" => 1024.0 * 1024.0 * 1024.0,
         "tib" | "ti" => 1024.0_f64.powi(4),
         "pib" | "pi" => 1024.0_f64.powi(5),
-        _ => return Err(format!("'{text}' is not a size; write for example 100MB, 2GiB or a number of bytes")),
+        _ => {
+            return Err(format!(
+                "'{text}' is not a size; write for example 100MB, 2GiB or a number of bytes"
+            ));
+        }
     };
     Ok(number * factor)
 }
