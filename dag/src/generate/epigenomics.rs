@@ -8,7 +8,8 @@
 //!                                                                                         \
 //! all sequences:                                                    mapMerge --> maqIndex --> pileup
 //! ```
-//! `sequences * (4 * chunks + 2) + 3` tasks. Dependencies follow from the files. O(tasks).
+//! `sequences * (4 * chunks + 2) + 3` tasks and `sequences * (5 * chunks + 1) + 2` dependencies, which follow from the
+//! files. O(tasks).
 //!
 //! Structure: Juve et al.: Characterizing and profiling scientific workflows, Future Generation Computer Systems 29(3),
 //! 2013. Run times and file sizes: medians and rough spreads of the five executions on Chameleon in `WfInstances`

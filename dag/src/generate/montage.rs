@@ -10,7 +10,8 @@
 //! all bands:                                         +--> mViewer (colour)
 //! ```
 //! `bands * (2n + d + 5) + 1` tasks for n images and d = `min(overlaps_per_image * n, n (n - 1) / 2)` overlapping pairs
-//! per band; without the last one when there is one band. Dependencies follow from the files. O(tasks).
+//! per band, and `bands * (4n + 3d + 4)` dependencies, which follow from the files; the colour viewer and its
+//! dependencies are missing when there is one band. O(tasks).
 //!
 //! Structure: Jacob et al.: Montage, a grid portal and software toolkit for science-grade astronomical image
 //! mosaicking, International Journal of Computational Science and Engineering 4(2), 2009. Run times and file sizes:
@@ -65,7 +66,7 @@ impl Montage {
         check::within("montage:overlaps_per_image", self.overlaps_per_image, 0.5..=1e6)?;
         let (bands, images, overlaps) = (self.bands as f64, self.images as f64, self.overlaps());
         let tasks = bands * (2.0 * images + overlaps + 5.0) + 1.0;
-        let dependencies = bands * (4.0 * images + 3.0 * overlaps + 5.0);
+        let dependencies = bands * (4.0 * images + 3.0 * overlaps + 4.0);
         check::size("montage:images", tasks, dependencies)?;
         let mut job = JobGraph::builder(format!("montage-{}x{}", self.bands, self.images));
         job.infer_parents_from_files();
