@@ -298,6 +298,7 @@ fn a_wide_fan_works() {
     assert_eq!((flat.children(TaskId::new(0)).len(), flat.parents(TaskId::new(n + 1)).len()), (n, n));
 }
 
+/// root --> leaves --> sink, everything through files; quadratic work on either side would take minutes.
 #[test]
 fn a_wide_fan_of_files_stays_linear() {
     let n = 100_000;
@@ -308,20 +309,47 @@ fn a_wide_fan_of_files_stays_linear() {
     let mut sink = Task::new("sink");
     for i in 0..n {
         let part = job.file(&format!("part{i}"), 2.0).unwrap();
+        let result = job.file(&format!("result{i}"), 3.0).unwrap();
         root.outputs.push(part);
-        sink.inputs.push(part);
+        sink.inputs.extend([part, result]);
         let mut leaf = Task::new(format!("leaf{i}"));
-        leaf.inputs = vec![part, shared];
+        (leaf.inputs, leaf.outputs) = (vec![part, shared], vec![result]);
         job.task(leaf).unwrap();
     }
-    job.task(root).unwrap();
-    job.task(sink).unwrap();
+    let root = job.task(root).unwrap();
+    let sink = job.task(sink).unwrap();
     job.infer_parents_from_files();
     let flat = job.build().unwrap().freeze();
-    let (root, sink) = (TaskId::new(n), TaskId::new(n + 1));
-    assert_eq!(flat.children(root).len(), n + 1);
-    assert_eq!(flat.parent_bytes(sink, DataModel::Edges), [2.0 * n as f64]);
-    assert_eq!(flat.parent_bytes(sink, DataModel::Files), [2.0]);
+    assert_eq!((flat.children(root).len(), flat.parents(sink).len()), (n + 1, n + 1));
+    assert_eq!(flat.child_bytes(root, DataModel::Edges)[0], 3.0);
+    for (parent, model, expected) in [
+        (TaskId::new(7), DataModel::Edges, 3.0),
+        (root, DataModel::Edges, 2.0 * n as f64),
+        (root, DataModel::Files, 2.0),
+    ] {
+        let at = flat.parents(sink).iter().position(|p| *p == parent).unwrap();
+        assert_eq!(flat.parent_bytes(sink, model)[at], expected);
+    }
+}
+
+#[test]
+fn a_file_with_many_writers_counts_where_it_flows() {
+    let mut job = JobGraph::builder("log");
+    let log = job.file("log", 10.0).unwrap();
+    for i in 0..50 {
+        let mut task = Task::new(format!("t{i}"));
+        (task.inputs, task.outputs) = (vec![log], if i % 2 == 0 { vec![log, log] } else { vec![] });
+        let id = job.task(task).unwrap();
+        for parent in (0..i).rev().take(2) {
+            job.depend(id, TaskId::new(parent), 1.0);
+        }
+    }
+    let job = job.build().unwrap();
+    for (parent, child, dependency) in job.dependencies() {
+        let expected = if parent.index() % 2 == 0 { 11.0 } else { 1.0 };
+        assert_eq!(dependency.bytes, expected, "{parent:?} -> {child:?}");
+    }
+    check_flat(&job, &job.freeze());
 }
 
 #[test]
