@@ -41,6 +41,14 @@ pub enum Error {
         /// What is allowed.
         expected: &'static str,
     },
+    /// A generator or one of its parameters is not what it may be.
+    #[error("{name}: {message}")]
+    BadParameter {
+        /// The generator and its parameter, as in `fft:points`.
+        name: String,
+        /// What was found and what was expected.
+        message: String,
+    },
     /// The graph has no task.
     #[error("the graph has no tasks; a job needs at least one")]
     Empty,
