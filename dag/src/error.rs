@@ -1,6 +1,7 @@
 //! What can be wrong with a graph or a file that describes one.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// Errors of this crate. Each says what is wrong, where, and what would be right.
@@ -45,6 +46,14 @@ pub enum Error {
         value: f64,
         /// What is allowed.
         expected: &'static str,
+    },
+    /// A generator or one of its parameters is not what it may be.
+    #[error("{name}: {message}")]
+    BadParameter {
+        /// The generator and its parameter, as in `fft:points`.
+        name: String,
+        /// What was found and what was expected.
+        message: String,
     },
     /// The graph has no task.
     #[error("the graph has no tasks; a job needs at least one")]
@@ -121,7 +130,7 @@ fn show_cycle(tasks: &[String]) -> String {
     let skipped = tasks.len().saturating_sub(SHOWN);
     for (i, task) in tasks.iter().enumerate() {
         if skipped > 0 && i == SHOWN - 2 {
-            text += &format!("... ({} more) -> ", skipped + 1);
+            _ = write!(text, "... ({} more) -> ", skipped + 1);
         }
         if skipped > 0 && i >= SHOWN - 2 && i + 1 < tasks.len() {
             continue;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::builder::SharedFiles;
-use crate::{Demand, DemandId, FileId, JobGraph, KindId, TaskId, Work, typed_id};
+use crate::sharing::SharedFiles;
+use crate::{Demand, DemandId, FileId, JobGraph, KindId, Task, TaskId, Work, typed_id};
 
 typed_id!(
     /// A dependency of a flat graph; ids are grouped by child, in the order of [`FlatGraph::parents`].
@@ -24,17 +24,22 @@ pub enum DataModel {
     Files,
 }
 
+/// Run times in seconds by node name.
+pub type TimesByNode = Box<[(Arc<str>, f64)]>;
+
 /// A job graph as arrays, for everything that is called often. Task ids are those of the [`JobGraph`].
 #[derive(Debug, Clone)]
 pub struct FlatGraph {
     name: Arc<str>,
     names: Vec<Arc<str>>,
     work: Vec<f64>,
-    per_node: Vec<(TaskId, Box<[(Arc<str>, f64)]>)>,
+    per_node: Vec<(TaskId, TimesByNode)>,
     kind: Vec<KindId>,
     kinds: Vec<Arc<str>>,
     demand: Vec<DemandId>,
     demands: Vec<Demand>,
+    /// Empty when no task is ever repeated.
+    retries: Vec<u32>,
     topological: Vec<TaskId>,
     level: Vec<u32>,
     depth: u32,
@@ -101,6 +106,7 @@ impl FlatGraph {
             kinds: Vec::new(),
             demand: Vec::with_capacity(n),
             demands: vec![Demand::default()],
+            retries: Vec::new(),
             topological: Vec::new(),
             level: Vec::new(),
             depth: 0,
@@ -121,6 +127,10 @@ impl FlatGraph {
     fn add_tasks(&mut self, job: &JobGraph) {
         let mut kinds: FxHashMap<&str, KindId> = FxHashMap::default();
         let mut demands: FxHashMap<*const Demand, DemandId> = FxHashMap::default();
+        let retries = |task: &Task| task.run.as_deref().map_or(0, |run| run.retries);
+        if job.tasks().any(|t| retries(t) > 0) {
+            self.retries = job.tasks().map(retries).collect();
+        }
         for (i, task) in job.tasks().enumerate() {
             self.work.push(match &task.work {
                 Work::Seconds(seconds) => *seconds,
@@ -184,14 +194,13 @@ impl FlatGraph {
             self.edge_files.start = vec![0; m + 1];
             return;
         }
-        let mut shared = SharedFiles::new(job.files().len());
+        let mut shared = SharedFiles::new(job.files().len(), job.tasks());
         let mut lists: Vec<(EdgeId, FileId)> = Vec::new();
-        for parent in job.task_ids() {
-            for at in self.children.tasks.range(parent.index()) {
-                let child = job.task(self.children.tasks.items[at]);
-                let edge = self.child_edge[at];
-                lists.extend(shared.between(parent, job.task(parent), child).map(|file| (edge, file)));
-            }
+        for (i, task) in job.tasks().enumerate() {
+            let first = self.parents.tasks.range(i).start;
+            shared.of_child(TaskId::new(i), &task.inputs, self.parents.tasks.row(i), |at, file| {
+                lists.push((EdgeId::new(first + at), file));
+            });
         }
         self.edge_files.start = vec![0; m + 1];
         for (edge, _) in &lists {
@@ -270,7 +279,7 @@ impl FlatGraph {
     }
 
     /// The tasks whose times are given per node, with those times by node name, ids ascending.
-    pub fn per_node_times(&self) -> &[(TaskId, Box<[(Arc<str>, f64)]>)] {
+    pub fn per_node_times(&self) -> &[(TaskId, TimesByNode)] {
         &self.per_node
     }
 
@@ -294,6 +303,12 @@ impl FlatGraph {
     /// All distinct demands by id; the first is the default of one core.
     pub fn demands(&self) -> &[Demand] {
         &self.demands
+    }
+
+    /// How often a failed attempt of `task` is repeated.
+    #[inline]
+    pub fn retries(&self, task: TaskId) -> u32 {
+        self.retries.get(task.index()).copied().unwrap_or(0)
     }
 
     /// The tasks that `task` waits for.

@@ -184,7 +184,7 @@ impl fmt::Debug for JobGraph {
             .field("tasks", &self.len())
             .field("dependencies", &self.dependency_count())
             .field("files", &self.files.len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

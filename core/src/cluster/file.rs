@@ -1,0 +1,244 @@
+//! Cluster files in TOML, YAML or JSON.
+//!
+//! ```toml
+//! slots = "exclusive"          # or "resources"
+//! [network]
+//! bandwidth = 100e6            # bytes per second between different nodes (or a text like "100MB")
+//! latency = 0.0                # seconds
+//! [[node]]
+//! name = "m0"                  # with count = 4: m0-0 .. m0-3
+//! speed = 1.0
+//! cores = 1                    # also memory = "16GiB", gpus, resources = {licence = 1}
+//! speeds = {training = 3.0}    # per kind, instead of speed
+//! price = 0.0                  # per busy hour
+//! power = [0.0, 100.0]         # watts at evenly spaced loads from idle to full
+//! rack = "r1"
+//! [[link]]                     # an exception between two nodes, two racks, or inside a rack
+//! between = ["r1", "r2"]
+//! bandwidth = 10e6
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mdts_dag::units::{parse_bytes, parse_seconds};
+use serde::Deserialize;
+
+use super::{Capacity, Cluster, Link, Network, Node, NodeId, SlotModel};
+use crate::{Error, Result};
+
+/// Most nodes that one `count` may ask for.
+const MOST_NODES: usize = 1_000_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClusterFile {
+    #[serde(default)]
+    slots: SlotModel,
+    #[serde(default)]
+    network: NetworkTable,
+    #[serde(default, alias = "nodes")]
+    node: Vec<NodeTable>,
+    #[serde(default, alias = "links")]
+    link: Vec<LinkTable>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct NetworkTable {
+    bandwidth: Option<Quantity>,
+    latency: Option<Quantity>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeTable {
+    name: String,
+    count: Option<usize>,
+    #[serde(default = "one")]
+    speed: f64,
+    #[serde(default)]
+    speeds: BTreeMap<String, f64>,
+    cores: Option<f64>,
+    memory: Option<Quantity>,
+    #[serde(default)]
+    gpus: f64,
+    #[serde(default)]
+    resources: BTreeMap<String, f64>,
+    #[serde(default)]
+    price: f64,
+    #[serde(default)]
+    power: Vec<f64>,
+    rack: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkTable {
+    between: [String; 2],
+    bandwidth: Option<Quantity>,
+    latency: Option<Quantity>,
+}
+
+/// A number, or a text with a unit.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Quantity {
+    Number(f64),
+    Text(String),
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl Quantity {
+    fn value(&self, place: &str, parse: impl Fn(&str) -> Result<f64, String>) -> Result<f64> {
+        match self {
+            Self::Number(number) => Ok(*number),
+            Self::Text(text) => {
+                parse(text).map_err(|message| Error::Cluster { place: place.to_owned(), message })
+            }
+        }
+    }
+}
+
+impl Cluster {
+    /// Reads a cluster file; the extension tells TOML, YAML or JSON.
+    ///
+    /// # Errors
+    /// [`Error::Io`] or, naming the file, [`Error::Cluster`].
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("toml");
+        Self::from_text(&text, extension)
+            .map_err(|error| Error::InFile { path: path.to_owned(), source: Box::new(error) })
+    }
+
+    /// Reads a cluster from text; `syntax` is `toml`, `yaml` or `json`.
+    ///
+    /// # Errors
+    /// [`Error::Cluster`].
+    pub fn from_text(text: &str, syntax: &str) -> Result<Self> {
+        let wrong = |message: String| Error::Cluster { place: "syntax".into(), message: one_line(&message) };
+        let file: ClusterFile = match syntax {
+            "yaml" | "yml" => serde_saphyr::from_str(text).map_err(|e| wrong(e.to_string()))?,
+            "json" => serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?,
+            "toml" => toml::from_str(text).map_err(|e| wrong(e.to_string()))?,
+            other => {
+                return Err(wrong(format!("'{other}' is not a cluster format; use toml, yaml or json")));
+            }
+        };
+        file.into_cluster()
+    }
+}
+
+impl ClusterFile {
+    fn into_cluster(self) -> Result<Cluster> {
+        let mut nodes = Vec::new();
+        for table in &self.node {
+            table.add_to(&mut nodes)?;
+        }
+        let network = network(&self.network, &self.link, &nodes)?;
+        Cluster::new(nodes, network, self.slots)
+    }
+}
+
+impl NodeTable {
+    fn add_to(&self, nodes: &mut Vec<Node>) -> Result<()> {
+        let place = format!("node '{}'", self.name);
+        let count = self.count.unwrap_or(1);
+        if count == 0 || nodes.len() + count > MOST_NODES {
+            let message = format!("count is {count}; expected 1 to {MOST_NODES} nodes in all");
+            return Err(Error::Cluster { place, message });
+        }
+        let memory = match &self.memory {
+            None => None,
+            Some(memory) => {
+                let bytes = memory.value(&place, parse_bytes)?;
+                if !(bytes >= 1.0 && bytes.is_finite()) {
+                    let message = format!("memory is {bytes}; expected a positive size");
+                    return Err(Error::Cluster { place, message });
+                }
+                Some(bytes as u64)
+            }
+        };
+        for i in 0..count {
+            let name = if self.count.is_some() { format!("{}-{i}", self.name) } else { self.name.clone() };
+            nodes.push(Node {
+                name,
+                capacity: Capacity {
+                    cores: self.cores,
+                    memory,
+                    gpus: self.gpus,
+                    other: self.resources.clone(),
+                },
+                speed: self.speed,
+                speeds: self.speeds.clone(),
+                price: self.price,
+                power: self.power.clone(),
+                rack: self.rack.clone(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn network(table: &NetworkTable, links: &[LinkTable], nodes: &[Node]) -> Result<Network> {
+    let default = link(table.bandwidth.as_ref(), table.latency.as_ref(), Link::INSTANT, "network")?;
+    let mut rack_ids: BTreeMap<&str, u32> = BTreeMap::new();
+    // Nodes without a rack share number 0, which no link can name.
+    let racks = nodes
+        .iter()
+        .map(|node| match node.rack.as_deref() {
+            None => 0,
+            Some(rack) => {
+                let next = rack_ids.len() as u32 + 1;
+                *rack_ids.entry(rack).or_insert(next)
+            }
+        })
+        .collect();
+    let node_ids: BTreeMap<&str, usize> =
+        nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
+    let mut network = Network::builder(default, racks);
+    for table in links {
+        let [a, b] = table.between.each_ref().map(String::as_str);
+        let place = format!("link between '{a}' and '{b}'");
+        let link = link(table.bandwidth.as_ref(), table.latency.as_ref(), default, &place)?;
+        match (node_ids.get(a), node_ids.get(b), rack_ids.get(a), rack_ids.get(b)) {
+            (Some(a), Some(b), ..) => network.between_nodes(NodeId::new(*a), NodeId::new(*b), link),
+            (_, _, Some(a), Some(b)) => network.between_racks(*a, *b, link),
+            _ => {
+                let message = "both ends must be nodes, or both racks, of this cluster".into();
+                return Err(Error::Cluster { place, message });
+            }
+        }
+    }
+    Ok(network.build())
+}
+
+fn link(
+    bandwidth: Option<&Quantity>,
+    latency: Option<&Quantity>,
+    default: Link,
+    place: &str,
+) -> Result<Link> {
+    let per_second = |text: &str| parse_bytes(text.trim_end_matches("/s"));
+    Link {
+        bandwidth: bandwidth.map_or(Ok(default.bandwidth), |b| b.value(place, per_second))?,
+        latency: latency.map_or(Ok(default.latency), |l| l.value(place, parse_seconds))?,
+    }
+    .check(place)
+}
+
+/// Parser messages drawn over several lines become one.
+fn one_line(message: &str) -> String {
+    let lines: Vec<&str> = message
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with(['|', '^', '-']))
+        .collect();
+    lines.join("; ")
+}

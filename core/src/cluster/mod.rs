@@ -1,0 +1,8 @@
+//! The machines: nodes with capacity and speed, and the network between them.
+
+mod file;
+mod network;
+mod node;
+
+pub use network::{Link, Network, NetworkBuilder};
+pub use node::{Capacity, Cluster, Node, NodeId, SlotModel};

@@ -1,0 +1,167 @@
+//! The network: latency and bandwidth between every two nodes.
+
+use rustc_hash::FxHashMap;
+
+use crate::{Error, NodeId, Result};
+
+/// What a connection costs: `latency + bytes / bandwidth` seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Link {
+    /// Seconds before the first byte arrives.
+    pub latency: f64,
+    /// Bytes per second; may be infinite.
+    pub bandwidth: f64,
+}
+
+impl Link {
+    /// No latency, infinite bandwidth.
+    pub const INSTANT: Self = Self { latency: 0.0, bandwidth: f64::INFINITY };
+
+    /// Seconds to move `bytes`.
+    #[inline]
+    pub fn seconds(self, bytes: f64) -> f64 {
+        self.latency + bytes / self.bandwidth
+    }
+
+    pub(crate) fn check(self, place: &str) -> Result<Self> {
+        let wrong = |message| Err(Error::Cluster { place: place.to_owned(), message });
+        if !(self.latency >= 0.0 && self.latency.is_finite()) {
+            return wrong(format!("latency is {}; expected seconds, at least 0", self.latency));
+        }
+        if self.bandwidth.is_nan() || self.bandwidth <= 0.0 {
+            return wrong(format!(
+                "bandwidth is {}; expected bytes per second, more than 0 (inf for no limit)",
+                self.bandwidth
+            ));
+        }
+        Ok(self)
+    }
+}
+
+/// Links between nodes: the same everywhere, per rack or per pair. Data on its own node moves in no time.
+#[derive(Debug, Clone)]
+pub struct Network {
+    default: Link,
+    shape: Shape,
+}
+
+#[derive(Debug, Clone)]
+enum Shape {
+    Uniform,
+    /// A full matrix, for up to [`DENSE`] nodes.
+    Dense {
+        nodes: usize,
+        links: Vec<Link>,
+    },
+    Sparse {
+        rack: Vec<u32>,
+        racks: FxHashMap<(u32, u32), Link>,
+        pairs: FxHashMap<(u32, u32), Link>,
+    },
+}
+
+/// Largest number of nodes for which all pairs are tabulated (16 MiB).
+const DENSE: usize = 1024;
+
+impl Network {
+    /// The same link between any two nodes.
+    pub fn uniform(link: Link) -> Self {
+        Self { default: link, shape: Shape::Uniform }
+    }
+
+    /// Starts a network with exceptions to `default`.
+    pub fn builder(default: Link, racks: Vec<u32>) -> NetworkBuilder {
+        NetworkBuilder { default, rack: racks, racks: FxHashMap::default(), pairs: FxHashMap::default() }
+    }
+
+    /// The link between two different nodes.
+    #[inline]
+    pub fn link(&self, a: NodeId, b: NodeId) -> Link {
+        match &self.shape {
+            Shape::Uniform => self.default,
+            Shape::Dense { nodes, links } => links[a.index() * nodes + b.index()],
+            Shape::Sparse { rack, racks, pairs } => {
+                look_up(self.default, rack, racks, pairs, a.index(), b.index())
+            }
+        }
+    }
+
+    /// Seconds to move `bytes` from `a` to `b`; 0 on the same node.
+    #[inline]
+    pub fn seconds(&self, bytes: f64, a: NodeId, b: NodeId) -> f64 {
+        if a == b { 0.0 } else { self.link(a, b).seconds(bytes) }
+    }
+
+    /// The link, if it is the same between any two nodes.
+    #[inline]
+    pub fn as_uniform(&self) -> Option<Link> {
+        matches!(self.shape, Shape::Uniform).then_some(self.default)
+    }
+
+    /// The link that stands for the whole network in ranks: mean latency and mean bandwidth over all pairs of
+    /// different nodes. O(nodes^2) up to 1024 nodes, beyond that the default link.
+    pub fn mean(&self, nodes: usize) -> Link {
+        let pairs = nodes * nodes.saturating_sub(1);
+        if self.as_uniform().is_some() || pairs == 0 || nodes > DENSE {
+            return self.default;
+        }
+        let all = (0..nodes).flat_map(|a| (0..nodes).filter(move |b| a != *b).map(move |b| (a, b)));
+        let (latency, bandwidth) = all
+            .map(|(a, b)| self.link(NodeId::new(a), NodeId::new(b)))
+            .fold((0.0, 0.0), |(l, w), link| (l + link.latency, w + link.bandwidth));
+        Link { latency: latency / pairs as f64, bandwidth: bandwidth / pairs as f64 }
+    }
+}
+
+/// Collects exceptions to a default link.
+#[derive(Debug, Clone)]
+pub struct NetworkBuilder {
+    default: Link,
+    rack: Vec<u32>,
+    racks: FxHashMap<(u32, u32), Link>,
+    pairs: FxHashMap<(u32, u32), Link>,
+}
+
+impl NetworkBuilder {
+    /// Sets the link between nodes of two racks (or inside one), in both directions.
+    pub fn between_racks(&mut self, a: u32, b: u32, link: Link) {
+        self.racks.insert((a.min(b), a.max(b)), link);
+    }
+
+    /// Sets the link between two nodes, in both directions.
+    pub fn between_nodes(&mut self, a: NodeId, b: NodeId, link: Link) {
+        self.pairs.insert((a.get().min(b.get()), a.get().max(b.get())), link);
+    }
+
+    /// Finishes the network.
+    pub fn build(self) -> Network {
+        let Self { default, rack, racks, pairs } = self;
+        let nodes = rack.len();
+        let shape = if racks.is_empty() && pairs.is_empty() {
+            Shape::Uniform
+        } else if nodes <= DENSE {
+            let all = (0..nodes).flat_map(|a| (0..nodes).map(move |b| (a, b)));
+            Shape::Dense {
+                nodes,
+                links: all.map(|(a, b)| look_up(default, &rack, &racks, &pairs, a, b)).collect(),
+            }
+        } else {
+            Shape::Sparse { rack, racks, pairs }
+        };
+        Network { default, shape }
+    }
+}
+
+/// Pair before racks before default.
+fn look_up(
+    default: Link,
+    rack: &[u32],
+    racks: &FxHashMap<(u32, u32), Link>,
+    pairs: &FxHashMap<(u32, u32), Link>,
+    a: usize,
+    b: usize,
+) -> Link {
+    let ordered = |x: u32, y: u32| (x.min(y), x.max(y));
+    let pair = pairs.get(&ordered(a as u32, b as u32));
+    *pair.or_else(|| racks.get(&ordered(rack[a], rack[b]))).unwrap_or(&default)
+}

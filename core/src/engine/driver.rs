@@ -1,0 +1,137 @@
+//! The engine proper: events in, one decision step per job, commands out.
+
+use super::{Command, Event, JobId, State, Step};
+use crate::policy::{Decision, Decisions, Placer};
+use crate::{Cluster, Result};
+
+/// What was told to an engine at one moment and what the policy decided on it.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// Seconds.
+    pub now: f64,
+    /// The events, in order.
+    pub events: Vec<Event>,
+    /// The decisions, per job and in order.
+    pub decisions: Vec<(JobId, Decision)>,
+}
+
+/// A [`State`] with a policy that decides.
+///
+/// ```
+/// use mdts_core::engine::{Command, Engine, Event};
+/// use mdts_core::{Cluster, Decisions, Instance, Placer, SlotModel, engine::Step};
+/// use mdts_dag::{DataModel, JobGraph, Task};
+///
+/// #[derive(Debug)]
+/// struct First;
+/// impl Placer for First {
+///     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> mdts_core::Result<()> {
+///         for &task in step.ready() {
+///             decisions.place(task, 0.into());
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let mut job = JobGraph::builder("one");
+/// job.task(Task::new("a").seconds(2.0))?;
+/// let cluster = std::sync::Arc::new(Cluster::identical(2, SlotModel::Exclusive)?);
+/// let instance = Instance::new(job.build()?.freeze().into(), cluster.clone(), DataModel::Edges)?;
+/// let mut engine = Engine::new(&cluster, First, false);
+/// let commands = engine.handle(0.0, [Event::Submitted(instance.into())])?;
+/// assert!(matches!(commands, [Command::Start { .. }]));
+/// # Ok::<(), mdts_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Engine<P> {
+    state: State,
+    policy: P,
+    decisions: Decisions,
+    commands: Vec<Command>,
+    records: Option<Vec<Record>>,
+}
+
+impl<P: Placer> Engine<P> {
+    /// An engine without jobs. With `staging`, it commands to stage inputs and waits until they are there.
+    pub fn new(cluster: &Cluster, policy: P, staging: bool) -> Self {
+        Self {
+            state: State::new(cluster, staging),
+            policy,
+            decisions: Decisions::default(),
+            commands: Vec::new(),
+            records: None,
+        }
+    }
+
+    /// Keeps a [`Record`] of every call from now on.
+    pub fn keep_records(&mut self) {
+        self.records.get_or_insert_with(Vec::new);
+    }
+
+    /// Takes the records kept so far.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        self.records.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The state.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Handles what happened at `now` (seconds; never less than before) and says what to do.
+    ///
+    /// Events that happen together are best given together: tasks that they make ready are decided in one step.
+    ///
+    /// # Errors
+    /// The policy's own, or [`crate::Error::BadDecision`] if it placed a task where it cannot be; the engine
+    /// must then be discarded.
+    pub fn handle(&mut self, now: f64, events: impl IntoIterator<Item = Event>) -> Result<&[Command]> {
+        self.commands.clear();
+        let mut record =
+            self.records.is_some().then(|| Record { now, events: Vec::new(), decisions: Vec::new() });
+        let watched = self.policy.watches_progress();
+        for event in events {
+            self.state.apply(now, &event, watched, &mut self.commands);
+            if let Some(record) = &mut record {
+                record.events.push(event);
+            }
+        }
+        while let Some((job, trigger)) = self.state.next_step() {
+            self.decisions.clear();
+            self.policy.place(&Step::new(&self.state, job, trigger), &mut self.decisions)?;
+            self.state.decide(job, self.decisions.as_slice(), &mut self.commands)?;
+            if let Some(record) = &mut record {
+                record.decisions.extend(self.decisions.as_slice().iter().map(|d| (job, *d)));
+            }
+        }
+        self.state.dispatch(&mut self.commands);
+        if let (Some(records), Some(record)) = (&mut self.records, record) {
+            records.push(record);
+        }
+        Ok(&self.commands)
+    }
+}
+
+impl State {
+    /// The state after these records: the same, bit for bit, as that of the engine that kept them.
+    ///
+    /// # Errors
+    /// [`crate::Error::BadDecision`] if the records are not those of an engine on this cluster.
+    pub fn replay(cluster: &Cluster, staging: bool, records: &[Record]) -> Result<Self> {
+        let mut state = Self::new(cluster, staging);
+        let mut ignored = Vec::new();
+        for record in records {
+            for event in &record.events {
+                state.apply(record.now, event, false, &mut ignored);
+            }
+            while state.next_step().is_some() {}
+            for of_job in record.decisions.chunk_by(|a, b| a.0 == b.0) {
+                let decisions: Vec<Decision> = of_job.iter().map(|(_, decision)| *decision).collect();
+                state.decide(of_job[0].0, &decisions, &mut ignored)?;
+            }
+            state.dispatch(&mut ignored);
+            ignored.clear();
+        }
+        Ok(state)
+    }
+}

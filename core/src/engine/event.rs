@@ -1,0 +1,89 @@
+//! What an engine is told, and what it tells its driver to do.
+
+use std::sync::Arc;
+
+use mdts_dag::{TaskId, typed_id};
+
+use crate::{Instance, NodeId};
+
+typed_id!(
+    /// A job submitted to one engine, numbered in the order of submission.
+    JobId, "j"
+);
+
+/// One attempt to run a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskRun {
+    /// The job.
+    pub job: JobId,
+    /// The task.
+    pub task: TaskId,
+    /// 1 for the first attempt.
+    pub attempt: u32,
+}
+
+/// What has happened. Events about an attempt that is no longer the current one are ignored.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A job arrives; it gets the next [`JobId`]. All jobs of an engine share one cluster.
+    Submitted(Arc<Instance>),
+    /// All inputs of a task are on the node that it was placed on. Only after a [`Command::Stage`].
+    Staged {
+        /// The job.
+        job: JobId,
+        /// The task.
+        task: TaskId,
+        /// Where its inputs are.
+        node: NodeId,
+    },
+    /// A task has really begun; until told, it counts as begun when it was commanded.
+    Started(TaskRun),
+    /// A task has succeeded.
+    Finished(TaskRun),
+    /// A task has failed; it is repeated as often as its `retries` allow.
+    Failed(TaskRun),
+    /// A node is (again) there.
+    NodeJoined(NodeId),
+    /// A node is gone, with all that runs there. Results of finished tasks survive.
+    NodeLost(NodeId),
+    /// A job is given up.
+    Cancelled(JobId),
+    /// Time has passed.
+    Tick,
+}
+
+/// What the driver has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Bring the inputs of a task to a node as soon as they exist, then report [`Event::Staged`].
+    /// A later command for the same task replaces an earlier one.
+    Stage {
+        /// The job.
+        job: JobId,
+        /// The task.
+        task: TaskId,
+        /// Where to.
+        node: NodeId,
+    },
+    /// Start an attempt; its capacity is reserved from now on.
+    Start {
+        /// The attempt.
+        run: TaskRun,
+        /// Where.
+        node: NodeId,
+    },
+    /// Stop an attempt; nothing needs to be reported.
+    Cancel {
+        /// The attempt.
+        run: TaskRun,
+        /// Where.
+        node: NodeId,
+    },
+    /// Every task of a job has come to its end.
+    JobDone {
+        /// The job.
+        job: JobId,
+        /// Whether every task succeeded.
+        succeeded: bool,
+    },
+}

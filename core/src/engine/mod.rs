@@ -1,0 +1,24 @@
+//! The engine: a pure state machine between events and commands.
+//!
+//! ```text
+//!   driver (simulator or runner)            Engine                     policy (Placer)
+//!        | events at a time  --------------> State::apply
+//!        |                                   child tasks ready  -----> place(step)
+//!        |                                   State::decide     <------ decisions
+//!        | <------------------ commands ---- State::dispatch
+//! ```
+//! There is no clock, no randomness and no I/O in here. A driver may keep the [`Record`]s of an engine;
+//! [`State::replay`] applies them, decisions included, and arrives at the same state without asking the policy.
+
+mod driver;
+mod event;
+mod node;
+mod state;
+mod step;
+#[cfg(test)]
+mod tests;
+
+pub use driver::{Engine, Record};
+pub use event::{Command, Event, JobId, TaskRun};
+pub use state::{Phase, State};
+pub use step::{Step, Trigger};

@@ -1,0 +1,111 @@
+//! One node as the engine sees it: free capacity, queues and the estimated backlog.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use mdts_dag::TaskId;
+
+use super::JobId;
+use crate::cluster::SlotModel;
+
+/// A place in a queue: serial number of the placement, then the task.
+pub(super) type Ticket = (u64, JobId, TaskId);
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct NodeState {
+    pub(super) alive: bool,
+    /// Free capacity, one number per dimension of the cluster's resources.
+    pub(super) free: Vec<u64>,
+    pub(super) running: u32,
+    /// Placed and not started.
+    pub(super) waiting: u32,
+    /// Ready tasks with their data here, in the order of placement.
+    pub(super) arrivals: BTreeSet<Ticket>,
+    /// Tasks that start strictly in this order; tickets that are out of date are skipped.
+    pub(super) strict: VecDeque<Ticket>,
+    backlog: Backlog,
+}
+
+/// Sums from which the end of all present work is estimated, in core-seconds and cores.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Backlog {
+    waiting: f64,
+    running_finish: f64,
+    running_weight: f64,
+}
+
+impl NodeState {
+    pub(super) fn new(capacity: &[u64]) -> Self {
+        Self {
+            alive: true,
+            free: capacity.to_vec(),
+            running: 0,
+            waiting: 0,
+            arrivals: BTreeSet::new(),
+            strict: VecDeque::new(),
+            backlog: Backlog::default(),
+        }
+    }
+
+    /// Forgets all work, as after a loss.
+    pub(super) fn reset(&mut self, capacity: &[u64]) {
+        *self = Self { alive: self.alive, ..Self::new(capacity) };
+    }
+
+    /// Whether a task fits now.
+    pub(super) fn has_room(&self, slots: SlotModel, demand: &[u64]) -> bool {
+        match slots {
+            SlotModel::Exclusive => self.running == 0,
+            SlotModel::Resources => demand.iter().zip(&self.free).all(|(d, f)| d <= f),
+        }
+    }
+
+    pub(super) fn occupy(&mut self, slots: SlotModel, demand: &[u64], finish: f64, weight: f64) {
+        self.running += 1;
+        self.backlog.running_finish += finish * weight;
+        self.backlog.running_weight += weight;
+        if slots == SlotModel::Resources {
+            for (free, taken) in self.free.iter_mut().zip(demand) {
+                *free -= taken;
+            }
+        }
+    }
+
+    pub(super) fn release(&mut self, slots: SlotModel, demand: &[u64], finish: f64, weight: f64) {
+        self.running -= 1;
+        self.backlog.running_finish -= finish * weight;
+        self.backlog.running_weight -= weight;
+        if self.running == 0 {
+            (self.backlog.running_finish, self.backlog.running_weight) = (0.0, 0.0); // no drift
+        }
+        if slots == SlotModel::Resources {
+            for (free, returned) in self.free.iter_mut().zip(demand) {
+                *free += returned;
+            }
+        }
+    }
+
+    pub(super) fn add_waiting(&mut self, core_seconds: f64) {
+        self.waiting += 1;
+        self.backlog.waiting += core_seconds;
+    }
+
+    pub(super) fn remove_waiting(&mut self, core_seconds: f64) {
+        self.waiting -= 1;
+        self.backlog.waiting -= core_seconds;
+        if self.waiting == 0 {
+            self.backlog.waiting = 0.0;
+        }
+    }
+
+    /// When the node could begin another task of this demand: exact for exclusive nodes whose estimates hold,
+    /// else all remaining work spread over all cores.
+    pub(super) fn available(&self, now: f64, slots: SlotModel, demand: &[u64], cores: f64) -> f64 {
+        let running = (self.backlog.running_finish - now * self.backlog.running_weight).max(0.0);
+        let waiting = self.backlog.waiting.max(0.0);
+        match slots {
+            SlotModel::Exclusive => now + running + waiting,
+            SlotModel::Resources if self.waiting == 0 && self.has_room(slots, demand) => now,
+            SlotModel::Resources => now + (running + waiting) / cores,
+        }
+    }
+}

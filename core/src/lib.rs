@@ -1,0 +1,18 @@
+//! Where and when: clusters, costs, schedules and their check, the policy traits, the engine and its drivers.
+
+pub mod cluster;
+pub mod engine;
+mod error;
+mod plan;
+mod policy;
+pub mod roles;
+pub mod runner;
+pub mod sim;
+
+pub use cluster::{Capacity, Cluster, Link, Network, NetworkBuilder, Node, NodeId, SlotModel};
+pub use error::{Error, Result};
+pub use plan::{
+    Arrival, Bounds, Instance, Objectives, PartialSchedule, Placement, Progress, Resources, Schedule, Slot,
+    Timeline, Violation, lower_bounds, objectives,
+};
+pub use policy::{Decision, Decisions, Order, Placer, Planner, Rng};

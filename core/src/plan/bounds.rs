@@ -1,0 +1,102 @@
+//! Lower bounds on the makespan: no schedule can be shorter.
+
+use mdts_dag::analysis::{downward_rank, upward_rank};
+use serde::Serialize;
+
+use super::Instance;
+use crate::NodeId;
+use crate::cluster::SlotModel;
+
+/// What is known about the shortest possible makespan, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bounds {
+    /// Longest path with every task on its fastest node and no transfers. Schedule length ratios divide by this.
+    pub critical_path: f64,
+    /// Work over capacity, for the resource that is shortest.
+    pub work: f64,
+    /// Work over capacity between the earliest start and the latest end of a set of tasks.
+    pub interval: f64,
+}
+
+impl Bounds {
+    /// The best of all.
+    pub fn best(&self) -> f64 {
+        self.critical_path.max(self.work).max(self.interval)
+    }
+}
+
+/// Computes all bounds. O(tasks x (nodes + resources + log tasks) + dependencies).
+///
+/// `work` weighs every node with its speed: if the nodes' weights sum to 1 over the capacity, no schedule is
+/// shorter than the weighted work of tasks that each choose their cheapest node (duality). `interval` uses it
+/// for tasks that cannot start before time `a` (longest path to them) or end in the last `b` seconds (longest
+/// path behind them): their work must fit between. Source of the idea: Fernandez, Bussell: Bounds on the number
+/// of processors and time for multiprocessor optimal schedules, IEEE Trans. Computers 22(8), 1973.
+pub fn lower_bounds(instance: &Instance) -> Bounds {
+    let graph = instance.graph();
+    let exec = |t| instance.min_exec(t);
+    let up = upward_rank(graph, instance.data(), exec, |_| 0.0);
+    let down = downward_rank(graph, instance.data(), exec, |_| 0.0);
+    let critical_path = up.iter().copied().fold(0.0, f64::max);
+    let (mut work, mut interval) = (0.0_f64, 0.0_f64);
+    let heads: Vec<f64> = down;
+    let tails: Vec<f64> = graph.tasks().map(|t| up[t.index()] - exec(t)).collect();
+    for area in areas(instance) {
+        work = work.max(area.iter().sum());
+        interval = interval.max(after(&area, &heads)).max(after(&area, &tails));
+    }
+    Bounds { critical_path, work, interval }
+}
+
+/// For every way to weigh nodes: the share of the whole cluster's time that each task takes at least.
+fn areas(instance: &Instance) -> Vec<Vec<f64>> {
+    let (n, graph) = (instance.nodes(), instance.graph());
+    let capacity = |node: usize, d: Option<usize>| match d {
+        None => 1.0,
+        Some(d) => instance.capacity(NodeId::new(node))[d] as f64,
+    };
+    let dimensions: Vec<Option<usize>> = match instance.slots() {
+        SlotModel::Exclusive => vec![None],
+        SlotModel::Resources => (0..instance.resources().dimensions())
+            .filter(|&d| {
+                let all = (0..n).map(|node| instance.capacity(NodeId::new(node))[d]);
+                all.clone().all(super::Resources::is_limited) && all.sum::<u64>() > 0
+            })
+            .map(Some)
+            .collect(),
+    };
+    let mut exec = vec![0.0; n];
+    let mut areas = Vec::new();
+    for d in dimensions {
+        for speeds in weights(instance) {
+            let total: f64 = (0..n).map(|node| speeds[node] * capacity(node, d)).sum();
+            let area = graph.tasks().map(|task| {
+                instance.exec_all(task, &mut exec);
+                let cheapest = exec.iter().zip(&speeds).map(|(e, s)| e * s).fold(f64::INFINITY, f64::min);
+                cheapest * d.map_or(1.0, |d| instance.demand(task)[d] as f64) / total
+            });
+            areas.push(area.collect());
+        }
+    }
+    areas
+}
+
+/// Node weights to try: equal, and by speed where speeds differ.
+fn weights(instance: &Instance) -> Vec<Vec<f64>> {
+    let nodes = instance.cluster().nodes();
+    let equal = vec![1.0; nodes.len()];
+    let speeds: Vec<f64> = nodes.iter().map(|node| node.speed).collect();
+    let same = speeds.iter().all(|s| *s == speeds[0]);
+    if same { vec![equal] } else { vec![speeds, equal] }
+}
+
+/// The largest of `edge` + area of all tasks with at least this edge.
+fn after(area: &[f64], edge: &[f64]) -> f64 {
+    let mut order: Vec<usize> = (0..area.len()).collect();
+    order.sort_by(|&a, &b| edge[b].total_cmp(&edge[a]));
+    let mut sum = 0.0;
+    order.into_iter().fold(0.0, |best: f64, i| {
+        sum += area[i];
+        best.max(edge[i] + sum)
+    })
+}

@@ -1,0 +1,21 @@
+//! From a graph and a cluster to a schedule: costs, the schedule and its check, and what planners build on.
+
+mod arrival;
+mod bounds;
+mod instance;
+mod objectives;
+mod partial;
+mod resources;
+mod schedule;
+mod timeline;
+mod verify;
+
+pub use arrival::Arrival;
+pub use bounds::{Bounds, lower_bounds};
+pub use instance::{Instance, Progress};
+pub use objectives::{Objectives, objectives};
+pub use partial::{PartialSchedule, Slot};
+pub use resources::Resources;
+pub use schedule::{Placement, Schedule};
+pub use timeline::Timeline;
+pub use verify::Violation;

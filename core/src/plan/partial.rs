@@ -1,0 +1,232 @@
+//! A schedule in the making: what list-scheduling planners build on.
+
+use mdts_dag::TaskId;
+
+use super::{Arrival, Instance, Placement, Schedule, Timeline};
+use crate::cluster::SlotModel;
+use crate::{Error, NodeId, Result};
+
+/// A place in time on a node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slot {
+    /// The node.
+    pub node: NodeId,
+    /// Seconds.
+    pub start: f64,
+    /// Seconds.
+    pub finish: f64,
+}
+
+/// Tasks placed so far, with the time of every node. Tasks are placed after their parents.
+///
+/// ```
+/// # use mdts_core::{Cluster, Instance, PartialSchedule, SlotModel};
+/// # use mdts_dag::{DataModel, JobGraph, Task};
+/// # let mut job = JobGraph::builder("one");
+/// # job.task(Task::new("a").seconds(2.0))?;
+/// # let cluster = Cluster::identical(2, SlotModel::Exclusive)?;
+/// # let instance = Instance::new(job.build()?.freeze().into(), cluster.into(), DataModel::Edges)?;
+/// // Earliest finish time in topological order: a whole planner.
+/// let mut partial = PartialSchedule::new(&instance)?;
+/// for &task in instance.graph().topological_order() {
+///     if partial.is_open(task) {
+///         let slot = partial.best_insertion(task);
+///         partial.place(task, slot);
+///     }
+/// }
+/// let schedule = partial.finish();
+/// schedule.verify(&instance)?;
+/// # Ok::<(), mdts_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct PartialSchedule<'a> {
+    instance: &'a Instance,
+    node: Vec<NodeId>,
+    start: Vec<f64>,
+    /// NaN: not placed yet.
+    finish: Vec<f64>,
+    timelines: Vec<Timeline>,
+    lost: Vec<bool>,
+    now: f64,
+    arrival: Arrival,
+    exec: Vec<f64>,
+}
+
+impl<'a> PartialSchedule<'a> {
+    /// An empty schedule; with [`Instance::progress`], one that holds the tasks started already.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if a task wants several nodes at once.
+    pub fn new(instance: &'a Instance) -> Result<Self> {
+        require_single_nodes(instance)?;
+        let nodes = instance.nodes();
+        let timeline = |node| match instance.slots() {
+            SlotModel::Exclusive => Timeline::exclusive(),
+            SlotModel::Resources => Timeline::shared(instance.capacity(node)),
+        };
+        let mut partial = Self {
+            instance,
+            node: vec![NodeId::default(); instance.tasks()],
+            start: vec![0.0; instance.tasks()],
+            finish: vec![f64::NAN; instance.tasks()],
+            timelines: (0..nodes).map(|n| timeline(NodeId::new(n))).collect(),
+            lost: vec![false; nodes],
+            now: 0.0,
+            arrival: Arrival::default(),
+            exec: vec![0.0; nodes],
+        };
+        if let Some(progress) = instance.progress() {
+            partial.now = progress.now;
+            for node in &progress.lost {
+                partial.lost[node.index()] = true;
+            }
+            let mut started = progress.started.clone();
+            started.sort_by(|a, b| a.start.total_cmp(&b.start));
+            for p in started {
+                partial.place(p.task, Slot { node: p.node, start: p.start, finish: p.finish });
+            }
+        }
+        Ok(partial)
+    }
+
+    /// The instance.
+    pub fn instance(&self) -> &'a Instance {
+        self.instance
+    }
+
+    /// Whether the task still has to be placed.
+    #[inline]
+    pub fn is_open(&self, task: TaskId) -> bool {
+        self.finish[task.index()].is_nan()
+    }
+
+    /// Finish of a placed task; NaN otherwise.
+    #[inline]
+    pub fn finish_of(&self, task: TaskId) -> f64 {
+        self.finish[task.index()]
+    }
+
+    /// Node of a placed task.
+    #[inline]
+    pub fn node_of(&self, task: TaskId) -> NodeId {
+        self.node[task.index()]
+    }
+
+    /// From this time on nothing is reserved on `node`.
+    #[inline]
+    pub fn node_end(&self, node: NodeId) -> f64 {
+        self.timelines[node.index()].end().max(self.now)
+    }
+
+    /// Run time of `task` on `node`; infinite if it cannot run there or the node is lost.
+    #[inline]
+    pub fn exec(&self, task: TaskId, node: NodeId) -> f64 {
+        if self.lost[node.index()] { f64::INFINITY } else { self.instance.exec(task, node) }
+    }
+
+    /// Gathers when the data of `task`'s parents arrives where. All parents must be placed.
+    pub fn gather(&self, task: TaskId, arrival: &mut Arrival) {
+        arrival.gather(self.instance, task, |p| (self.node[p.index()], self.finish[p.index()]));
+    }
+
+    /// The earliest slot of `task` on `node`, gaps between other tasks included; `None` if it cannot run there.
+    #[inline]
+    pub fn insertion(&self, task: TaskId, node: NodeId, arrival: &Arrival) -> Option<Slot> {
+        self.slot(task, node, arrival, Timeline::earliest)
+    }
+
+    /// The earliest slot of `task` on `node` behind all others; `None` if it cannot run there.
+    #[inline]
+    pub fn append(&self, task: TaskId, node: NodeId, arrival: &Arrival) -> Option<Slot> {
+        self.slot(task, node, arrival, Timeline::append)
+    }
+
+    #[inline]
+    fn slot(
+        &self,
+        task: TaskId,
+        node: NodeId,
+        arrival: &Arrival,
+        find: impl Fn(&Timeline, f64, f64, &[u64]) -> f64,
+    ) -> Option<Slot> {
+        let exec = self.exec(task, node);
+        if exec.is_infinite() {
+            return None;
+        }
+        let ready = arrival.at(node).max(self.now);
+        let start = find(&self.timelines[node.index()], ready, exec, self.instance.demand(task));
+        Some(Slot { node, start, finish: start + exec })
+    }
+
+    /// The slot with the earliest finish over all nodes, gaps included; among equals the lowest node id.
+    ///
+    /// A node is looked at only if data arrival plus run time could still win.
+    ///
+    /// # Panics
+    /// If no node that is not lost can run the task.
+    pub fn best_insertion(&mut self, task: TaskId) -> Slot {
+        self.best(task, Timeline::earliest)
+    }
+
+    /// The slot with the earliest finish over all nodes, behind all others.
+    ///
+    /// # Panics
+    /// If no node that is not lost can run the task.
+    pub fn best_append(&mut self, task: TaskId) -> Slot {
+        self.best(task, Timeline::append)
+    }
+
+    fn best(&mut self, task: TaskId, find: impl Fn(&Timeline, f64, f64, &[u64]) -> f64) -> Slot {
+        let mut arrival = std::mem::take(&mut self.arrival);
+        let mut exec = std::mem::take(&mut self.exec);
+        self.gather(task, &mut arrival);
+        self.instance.exec_all(task, &mut exec);
+        let demand = self.instance.demand(task);
+        let mut best = Slot { node: NodeId::default(), start: 0.0, finish: f64::INFINITY };
+        for (i, &exec) in exec.iter().enumerate() {
+            let node = NodeId::new(i);
+            let ready = arrival.at(node).max(self.now);
+            if ready + exec >= best.finish || self.lost[i] {
+                continue;
+            }
+            let start = find(&self.timelines[i], ready, exec, demand);
+            if start + exec < best.finish {
+                best = Slot { node, start, finish: start + exec };
+            }
+        }
+        (self.arrival, self.exec) = (arrival, exec);
+        assert!(best.finish.is_finite(), "no node is left that can run task {task:?}");
+        best
+    }
+
+    /// Puts `task` into a slot.
+    pub fn place(&mut self, task: TaskId, slot: Slot) {
+        let i = task.index();
+        debug_assert!(self.finish[i].is_nan(), "task {task:?} is placed twice");
+        (self.node[i], self.start[i], self.finish[i]) = (slot.node, slot.start, slot.finish);
+        self.timelines[slot.node.index()].reserve(slot.start, slot.finish, self.instance.demand(task));
+    }
+
+    /// The schedule of all tasks placed.
+    pub fn finish(self) -> Schedule {
+        let placements = self.instance.graph().tasks().filter(|t| !self.is_open(*t)).map(|task| {
+            let i = task.index();
+            Placement { task, node: self.node[i], start: self.start[i], finish: self.finish[i] }
+        });
+        Schedule::new(placements.collect())
+    }
+}
+
+fn require_single_nodes(instance: &Instance) -> Result<()> {
+    let graph = instance.graph();
+    if graph.demands().iter().all(|d| d.gang == 1) {
+        return Ok(());
+    }
+    let task = graph.tasks().find(|t| graph.demands()[graph.demand(*t).index()].gang > 1);
+    Err(Error::Unsupported {
+        message: format!(
+            "task '{}' wants several nodes at once (gang); split it or choose a policy that says it can",
+            task.map_or("?", |t| graph.task_name(t))
+        ),
+    })
+}

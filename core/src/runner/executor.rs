@@ -1,0 +1,92 @@
+//! What runs tasks: this machine, Slurm, a test double, or an embedder's own.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use mdts_dag::{JobGraph, Task};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::engine::TaskRun;
+use crate::{NodeId, Result};
+
+/// One attempt that the executor is to run.
+#[derive(Debug, Clone)]
+pub struct Assignment {
+    /// The attempt.
+    pub run: TaskRun,
+    /// Where it is to run.
+    pub node: NodeId,
+    /// How long it should take there by the cost model, in seconds.
+    pub expected_seconds: f64,
+    /// The job, for the task's command and files.
+    pub job: Arc<JobGraph>,
+}
+
+impl Assignment {
+    /// The task.
+    pub fn task(&self) -> &Task {
+        self.job.task(self.run.task)
+    }
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what it should.
+    Success,
+    /// It did not; the reason is for people.
+    Failure(String),
+}
+
+/// What an executor tells the runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// An attempt has begun (optional).
+    Started(TaskRun),
+    /// An attempt has ended.
+    Ended(TaskRun, Outcome),
+    /// A node is (again) there.
+    NodeJoined(NodeId),
+    /// A node is gone, with all that runs there.
+    NodeLost(NodeId),
+}
+
+/// Where an executor sends its reports. Cheap to clone; never blocks.
+#[derive(Debug, Clone)]
+pub struct Reports {
+    sender: UnboundedSender<Report>,
+}
+
+impl Reports {
+    pub(super) fn new(sender: UnboundedSender<Report>) -> Self {
+        Self { sender }
+    }
+
+    /// Sends a report. Reports to a run that is over are dropped.
+    pub fn send(&self, report: Report) {
+        self.sender.send(report).ok();
+    }
+}
+
+/// Runs attempts.
+///
+/// **An implementer** begins every attempt of a batch without waiting for its end, and later sends exactly one
+/// [`Report::Ended`] per attempt that was not cancelled, from any thread. It starts no attempt twice and decides
+/// nothing: node and moment are the runner's. A batch holds all attempts that may start now, so that an engine
+/// with expensive submissions can submit them as one. **A caller** gives the next batch only after the last call
+/// has returned.
+#[async_trait]
+pub trait Executor: Send {
+    /// Begins all attempts of a batch.
+    ///
+    /// # Errors
+    /// [`crate::Error::Executor`] if the executor as a whole cannot go on; the run then ends. A single attempt
+    /// that cannot begin is reported as failed instead.
+    async fn start(&mut self, batch: Vec<Assignment>, reports: &Reports) -> Result<()>;
+
+    /// Stops attempts, with all that they started. Returns when they are stopped; reports about them may follow.
+    ///
+    /// # Errors
+    /// [`crate::Error::Executor`] if they cannot be stopped.
+    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()>;
+}
