@@ -1,0 +1,32 @@
+//! The command line `mdts`: plans, compares and runs workflows on unequal machines.
+
+mod args;
+mod commands;
+mod error;
+mod gantt;
+mod input;
+mod output;
+mod plot;
+mod policy;
+mod progress;
+mod settings;
+mod text;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    match args.start_log().and_then(|()| commands::carry_out(&args)) {
+        Ok(code) => code,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            let message = error::one_line(&error.to_string());
+            // Nobody is left to tell if this fails.
+            writeln!(std::io::stderr(), "error: {message}").ok();
+            error.exit_code()
+        }
+    }
+}
