@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mdts_core::engine::{State, Step};
 use mdts_core::roles::{Planned, Simulated};
-use mdts_core::sim::{Arrivals, Conditions, Failures, Trace, simulate, simulate_recorded};
+use mdts_core::sim::{Arrivals, Conditions, Failures, JobTrace, Trace, simulate, simulate_recorded};
 use mdts_core::{
     Arrival, Cluster, Decisions, Error, Instance, Link, Network, Node, PartialSchedule, Placer, Planner,
     Result, Rng, Schedule, SlotModel, lower_bounds,
@@ -317,7 +317,7 @@ fn jobs_that_arrive_later_wait_their_turn() -> Result<()> {
     let instance = Arc::new(Instance::new(graph, cluster, DataModel::Edges)?);
     let arrivals = vec![(0.0, instance.clone()), (1.0, instance.clone()), (20.0, instance)];
     let trace = simulate(&arrivals, dice(0), &Conditions::default())?;
-    let jct: Vec<f64> = trace.jobs.iter().map(|j| j.completion_seconds()).collect();
+    let jct: Vec<f64> = trace.jobs.iter().map(JobTrace::completion_seconds).collect();
     assert_eq!(jct, [4.0, 7.0, 4.0]);
     assert_eq!(trace.mean_completion_seconds(), 5.0);
     Ok(())

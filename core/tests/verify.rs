@@ -28,6 +28,9 @@ fn at(task: u32, node: u32, start: f64, finish: f64) -> Placement {
     Placement { task: task.into(), node: node.into(), start, finish }
 }
 
+/// A way to break a right schedule, and what must be said of it.
+type Check = (fn(&mut Vec<Placement>), fn(&Violation) -> bool);
+
 #[test]
 fn each_rule_has_its_violation() -> Result<()> {
     let instance = instance(SlotModel::Exclusive)?;
@@ -38,7 +41,6 @@ fn each_rule_has_its_violation() -> Result<()> {
         change(&mut placements);
         Schedule::new(placements).verify(&instance).err()
     };
-    type Check = (fn(&mut Vec<Placement>), fn(&Violation) -> bool);
     let cases: [Check; 12] = [
         (|p| p.truncate(2), |v| matches!(v, Violation::Count { times: 0, .. })),
         (|p| p.push(p[0]), |v| matches!(v, Violation::Count { times: 2, .. })),

@@ -2,8 +2,11 @@
 //!
 //! Every node has an outgoing and an incoming port as fast as its fastest link, and a flow is never faster than
 //! the link between its ends. Rates are max-min fair (progressive filling: Bertsekas, Gallager, Data Networks,
-//! 2nd edition, section 6.5.2): all rates grow together until a port is full or a flow has its limit. One
-//! recomputation costs O((flows + nodes) x distinct rates).
+//! 2nd edition, section 6.5.2): all rates grow together until a port is full or a flow has its limit. Ports are
+//! taken from a heap by their fair share, so one recomputation costs O((flows + nodes) log nodes).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use crate::{Cluster, NodeId};
 
@@ -31,10 +34,39 @@ pub(super) struct Flows {
     active: Vec<FlowId>,
     now: f64,
     changed: bool,
-    // Scratch: capacity left and flows not fixed, per outgoing then incoming port.
+    filling: Filling,
+}
+
+/// Scratch of one recomputation; ports are all outgoing ones, then all incoming ones.
+#[derive(Debug, Clone, Default)]
+struct Filling {
+    /// Capacity left and flows without a rate, per port.
     left: Vec<f64>,
     open: Vec<u32>,
-    unfixed: Vec<FlowId>,
+    /// Flows by port: rows of `flows` that begin at `row`.
+    row: Vec<u32>,
+    flows: Vec<FlowId>,
+    /// Flows whose own limit is below both ports' capacity, ascending by limit.
+    limited: Vec<(f64, FlowId)>,
+    shares: BinaryHeap<Reverse<Share>>,
+}
+
+/// A port's fair share when it was last looked at; shares only grow while rates are fixed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Share(f64, usize);
+
+impl Eq for Share {}
+
+impl Ord for Share {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0).then(self.1.cmp(&other.1))
+    }
+}
+
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Flows {
@@ -56,9 +88,7 @@ impl Flows {
             active: Vec::new(),
             now: 0.0,
             changed: false,
-            left: vec![0.0; 2 * n],
-            open: vec![0; 2 * n],
-            unfixed: Vec::new(),
+            filling: Filling::default(),
         }
     }
 
@@ -93,11 +123,12 @@ impl Flows {
         self.changed |= !ended.is_empty();
     }
 
-    /// When the next flow ends; recomputes rates if flows have begun or ended.
-    pub(super) fn next_end(&mut self) -> Option<f64> {
-        if std::mem::take(&mut self.changed) {
-            self.share();
+    /// If flows have begun or ended since the last call: recomputes rates and tells when the next flow ends.
+    pub(super) fn reschedule(&mut self) -> Option<f64> {
+        if !std::mem::take(&mut self.changed) {
+            return None;
         }
+        self.share();
         let ends = self.active.iter().filter_map(|id| self.flows[*id].as_ref()).map(|f| f.end);
         ends.min_by(f64::total_cmp)
     }
@@ -117,44 +148,87 @@ impl Flows {
 
     /// Progressive filling.
     fn share(&mut self) {
-        let incoming = self.ports.len() / 2;
-        self.left.copy_from_slice(&self.ports);
-        self.open.fill(0);
-        self.unfixed.clone_from(&self.active);
-        for flow in self.active.iter().filter_map(|id| self.flows[*id].as_ref()) {
-            self.open[flow.from] += 1;
-            self.open[incoming + flow.to] += 1;
-        }
-        while !self.unfixed.is_empty() {
-            let fair = |port: usize| self.left[port].max(0.0) / f64::from(self.open[port]);
-            let share_of = |f: &Flow| fair(f.from).min(fair(incoming + f.to)).min(f.limit);
-            let flows = self.unfixed.iter().filter_map(|id| self.flows[*id].as_ref());
-            let lowest = flows.map(share_of).fold(f64::INFINITY, f64::min);
-            // Everything that cannot get more than the lowest share is fixed.
-            let fixed: Vec<FlowId> = self
-                .unfixed
-                .iter()
-                .copied()
-                .filter(|id| self.flows[*id].as_ref().is_none_or(|f| share_of(f) <= lowest * (1.0 + 1e-12)))
-                .collect();
-            for id in &fixed {
-                let Some(flow) = &mut self.flows[*id] else { continue };
-                flow.rate = lowest;
-                flow.end = if lowest.is_infinite() { self.now } else { self.now + flow.remaining / lowest };
-                for port in [flow.from, incoming + flow.to] {
-                    self.left[port] -= lowest;
-                    self.open[port] -= 1;
-                }
+        self.begin_filling();
+        let mut next_limited = 0;
+        while let Some(Reverse(Share(share, port))) = self.filling.shares.pop() {
+            let open = self.filling.open[port];
+            if open == 0 {
+                continue;
             }
-            // `fixed` is a subsequence of `unfixed`.
-            let mut fixed = fixed.into_iter().peekable();
-            self.unfixed.retain(|id| fixed.next_if_eq(id).is_none());
+            let now = self.filling.left[port].max(0.0) / f64::from(open);
+            if now > share {
+                self.filling.shares.push(Reverse(Share(now, port)));
+                continue;
+            }
+            // Flows that reach their own limit before this port is full.
+            while let Some(&(limit, id)) = self.filling.limited.get(next_limited).filter(|l| l.0 < share) {
+                next_limited += 1;
+                self.fix(id, limit);
+            }
+            if self.filling.open[port] < open {
+                self.filling.shares.push(Reverse(Share(share, port))); // the others of this port get more
+                continue;
+            }
+            let row = self.filling.row[port] as usize..self.filling.row[port + 1] as usize;
+            for at in row {
+                self.fix(self.filling.flows[at], share);
+            }
+        }
+    }
+
+    fn begin_filling(&mut self) {
+        let (ports, incoming) = (self.ports.len(), self.ports.len() / 2);
+        let f = &mut self.filling;
+        f.left.clone_from(&self.ports);
+        f.limited.clear();
+        f.row.clear();
+        f.row.resize(ports + 1, 0);
+        for id in &self.active {
+            let Some(flow) = &mut self.flows[*id] else { continue };
+            (flow.rate, flow.end) = (f64::NAN, f64::INFINITY);
+            f.row[flow.from + 1] += 1;
+            f.row[incoming + flow.to + 1] += 1;
+            if flow.limit < self.ports[flow.from].min(self.ports[incoming + flow.to]) {
+                f.limited.push((flow.limit, *id));
+            }
+        }
+        f.limited.sort_by(|a, b| a.0.total_cmp(&b.0));
+        f.open.clear();
+        f.open.extend_from_slice(&f.row[1..]);
+        for port in 0..ports {
+            f.row[port + 1] += f.row[port];
+        }
+        f.flows.clear();
+        f.flows.resize(2 * self.active.len(), 0);
+        let mut next = f.row.clone();
+        for id in &self.active {
+            let Some(flow) = &self.flows[*id] else { continue };
+            for port in [flow.from, incoming + flow.to] {
+                f.flows[next[port] as usize] = *id;
+                next[port] += 1;
+            }
+        }
+        f.shares.clear();
+        let used = (0..ports).filter(|&port| f.open[port] > 0);
+        f.shares.extend(used.map(|port| Reverse(Share(self.ports[port] / f64::from(f.open[port]), port))));
+    }
+
+    /// Gives a flow its rate, if it has none yet.
+    fn fix(&mut self, id: FlowId, rate: f64) {
+        let Some(flow) = self.flows[id].as_mut().filter(|f| f.rate.is_nan()) else { return };
+        flow.rate = rate;
+        flow.end = self.now + flow.remaining / rate;
+        for port in [flow.from, self.ports.len() / 2 + flow.to] {
+            self.filling.left[port] -= rate;
+            self.filling.open[port] -= 1;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rand::{Rng as _, SeedableRng};
+
     use super::*;
     use crate::{Link, Network, Node, SlotModel};
 
@@ -169,7 +243,7 @@ mod tests {
 
     fn ends(flows: &mut Flows) -> Vec<(f64, FlowId)> {
         let (mut all, mut ended) = (Vec::new(), Vec::new());
-        while let Some(at) = flows.next_end() {
+        while let Some(at) = flows.reschedule() {
             ended.clear();
             flows.end_until(at, &mut ended);
             all.extend(ended.iter().map(|id| (at, *id)));
@@ -209,5 +283,34 @@ mod tests {
         flows.begin(0.0, 1.into(), 2.into(), 10.0, 10.0);
         flows.begin(0.0, 2.into(), 0.into(), 10.0, 10.0);
         assert_eq!(ends(&mut flows).iter().map(|e| e.0).collect::<Vec<_>>(), [1.0, 1.0, 1.0]);
+    }
+
+    /// A max-min fair allocation: every flow is at its limit, or at the largest rate of some full port.
+    #[test]
+    fn every_flow_has_a_bottleneck() {
+        let mut rng = crate::Rng::seed_from_u64(7);
+        for _ in 0..200 {
+            let mut flows = three_nodes();
+            for _ in 0..rng.random_range(1..12) {
+                let from = rng.random_range(0..3u32);
+                let to = (from + rng.random_range(1..3u32)) % 3;
+                let limit = if rng.random_bool(0.5) { 10.0 } else { rng.random_range(0.5..10.0) };
+                flows.begin(0.0, from.into(), to.into(), 5.0, limit);
+            }
+            flows.reschedule();
+            let all: Vec<&Flow> = flows.flows.iter().flatten().collect();
+            let on = |port: usize| all.iter().filter(move |f| f.from == port || 3 + f.to == port);
+            for port in 0..6 {
+                assert!(on(port).map(|f| f.rate).sum::<f64>() <= 10.0 + 1e-9, "a port is overfull");
+            }
+            for flow in &all {
+                let is_bottleneck = |port: usize| {
+                    let full = on(port).map(|f| f.rate).sum::<f64>() >= 10.0 - 1e-9;
+                    full && on(port).all(|f| f.rate <= flow.rate + 1e-9)
+                };
+                let at_limit = flow.rate >= flow.limit - 1e-9;
+                assert!(at_limit || is_bottleneck(flow.from) || is_bottleneck(3 + flow.to), "{flow:?}");
+            }
+        }
     }
 }

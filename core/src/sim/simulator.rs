@@ -250,7 +250,7 @@ impl<'a, P: Placer> Simulator<'a, P> {
             self.follow_up();
         }
         if let Some(transfers) = &mut self.transfers
-            && let Some(at) = transfers.next_end()
+            && let Some(at) = transfers.reschedule()
         {
             self.flow_version += 1;
             let due = Due::Flow(self.flow_version);

@@ -178,9 +178,9 @@ impl Transfers {
         self.of_flow.insert(flow, number);
     }
 
-    /// When the next transfer ends.
-    pub(super) fn next_end(&mut self) -> Option<f64> {
-        self.flows.next_end()
+    /// If transfers have begun or ended since the last call: when the next one ends.
+    pub(super) fn reschedule(&mut self) -> Option<f64> {
+        self.flows.reschedule()
     }
 
     /// Ends the transfers that are due.

@@ -1,5 +1,7 @@
 //! What the readers make of the samples and of single constructs.
 
+use std::fmt::Write;
+
 use mdts_dag::format::{self, Format};
 use mdts_dag::{JobGraph, Work};
 
@@ -207,7 +209,7 @@ tasks:
 fn yaml_anchors_serve_many_tasks() {
     let mut text = String::from("tasks:\n  - &d {name: t, cores: 2}\n");
     for i in 0..2000 {
-        text += &format!("  - {{<<: *d, name: t{i}}}\n");
+        writeln!(text, "  - {{<<: *d, name: t{i}}}").unwrap();
     }
     let job = read(Format::Yaml, &text);
     assert_eq!(job.len(), 2001);

@@ -3,5 +3,6 @@
 mod bad;
 mod data;
 mod detail;
+mod mistakes;
 mod round_trip;
 mod samples;

@@ -30,9 +30,9 @@ pub(in crate::format) fn read_yaml(text: &str, name: &str) -> Result<JobGraph> {
     build(workflow, Format::Yaml, name)
 }
 
-/// The message without its excerpt of the text and without the place, which is said before it.
+/// The message without the place, which is said before it.
 fn yaml_message(error: &serde_saphyr::Error) -> String {
-    let message = error.without_snippet().to_string();
+    let message = error.to_string();
     let message = message.lines().next().unwrap_or_default();
     message.rsplit_once(" at line ").map_or(message, |(message, _)| message).to_owned()
 }
@@ -42,6 +42,7 @@ fn yaml_message(error: &serde_saphyr::Error) -> String {
 fn yaml_options(length: usize) -> serde_saphyr::Options {
     const REPLAYED: usize = 4_000_000;
     serde_saphyr::options! {
+        with_snippet: false,
         budget: serde_saphyr::budget! {
             max_events: length + REPLAYED,
             max_nodes: length + REPLAYED,
