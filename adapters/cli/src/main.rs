@@ -11,6 +11,7 @@ mod policy;
 mod progress;
 mod settings;
 mod text;
+mod usage;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -3,12 +3,9 @@
 use std::time::Instant;
 
 use mdts_core::engine::Step;
-use mdts_core::roles::{Planned, Simulated};
-use mdts_core::{
-    Bounds, Decisions, Instance, Objectives, Placer, Planner, Rng, Schedule, lower_bounds, objectives,
-};
+use mdts_core::{Bounds, Decisions, Instance, Objectives, Placer, Schedule, lower_bounds, objectives};
 use mdts_dag::generate::seeded;
-use mdts_policies::{AnyPolicy, PolicyInfo};
+use mdts_policies::PolicyInfo;
 
 use crate::error::{Error, Result};
 
@@ -43,10 +40,7 @@ impl Plan {
 /// # Errors
 /// The policy's own, and [`Error::InvalidPlan`] if its schedule breaks a rule.
 pub(crate) fn plan(policy: &'static PolicyInfo, seed: u64, instance: &Instance) -> Result<Plan> {
-    let planner: Box<dyn Planner> = match policy.build(seed) {
-        AnyPolicy::Planner(planner) => planner,
-        AnyPolicy::Placer(_) => Box::new(Simulated::new(move |_: &mut Rng| placer(policy, seed))),
-    };
+    let planner = policy.planner();
     let begin = Instant::now();
     let schedule = planner.plan(instance, &mut seeded(seed))?;
     let seconds = begin.elapsed().as_secs_f64();
@@ -55,14 +49,6 @@ pub(crate) fn plan(policy: &'static PolicyInfo, seed: u64, instance: &Instance) 
     tracing::info!(policy = name, seconds, "planned");
     let (objectives, bounds) = (objectives(instance, &schedule), lower_bounds(instance));
     Ok(Plan { schedule, objectives, bounds, seconds })
-}
-
-/// The policy as one that decides while the job runs.
-pub(crate) fn placer(policy: &PolicyInfo, seed: u64) -> Box<dyn Placer> {
-    match policy.build(seed) {
-        AnyPolicy::Planner(planner) => Box::new(Planned::new(planner, seeded(seed))),
-        AnyPolicy::Placer(placer) => placer,
-    }
 }
 
 /// A placer that adds up the wall time of its decisions.

@@ -23,7 +23,8 @@ struct Report {
 struct Row {
     name: &'static str,
     role: String,
-    summary: &'static str,
+    about: &'static str,
+    complexity: &'static str,
     source: &'static str,
 }
 
@@ -32,16 +33,17 @@ impl Policies {
         let row = |p: &'static mdts_policies::PolicyInfo| Row {
             name: p.name,
             role: p.role.to_string(),
-            summary: p.summary,
+            about: p.about,
+            complexity: p.complexity,
             source: p.source,
         };
         let policies: Vec<Row> = mdts_policies::policies().iter().map(row).collect();
         if self.json {
             return output::print_json(&Report { policies });
         }
-        let mut table = Table::new(["policy", "role", "what it does", "source"]);
+        let mut table = Table::new(["policy", "role", "what it does", "source", "cost"]);
         for row in policies {
-            table.row([row.name.into(), row.role, row.summary.into(), row.source.into()]);
+            table.row([row.name.into(), row.role, row.about.into(), row.source.into(), row.complexity.into()]);
         }
         output::print(&table.show())
     }
