@@ -2,7 +2,6 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::Color as _;
 
 use crate::error::{Error, Result};
 use crate::gantt::{self, Form};

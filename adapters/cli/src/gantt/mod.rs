@@ -4,7 +4,7 @@ mod chart;
 mod html;
 mod svg;
 
-pub(crate) use chart::{Bar, Chart};
+pub(crate) use chart::Chart;
 
 use std::path::Path;
 
