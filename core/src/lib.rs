@@ -6,6 +6,7 @@ mod error;
 mod plan;
 mod policy;
 pub mod runner;
+pub mod testkit;
 
 pub use cluster::{Capacity, Cluster, Link, Network, NetworkBuilder, Node, NodeId, SlotModel};
 pub use error::{Error, Result};

@@ -41,6 +41,16 @@ pub trait Placer: Debug + Send {
     }
 }
 
+impl<P: Placer + ?Sized> Placer for Box<P> {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) {
+        (**self).place(step, decisions);
+    }
+
+    fn watches_progress(&self) -> bool {
+        (**self).watches_progress()
+    }
+}
+
 /// How a placed task waits on its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Order {
