@@ -5,7 +5,9 @@ pub mod engine;
 mod error;
 mod plan;
 mod policy;
+pub mod roles;
 pub mod runner;
+pub mod sim;
 pub mod testkit;
 
 pub use cluster::{Capacity, Cluster, Link, Network, NetworkBuilder, Node, NodeId, SlotModel};

@@ -33,7 +33,10 @@ pub trait Planner: Debug + Send + Sync {
 /// wait on another node. **A caller** calls it once per decision step, with time that never goes back.
 pub trait Placer: Debug + Send {
     /// Places the ready tasks of one job.
-    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions);
+    ///
+    /// # Errors
+    /// Whatever makes further decisions impossible; the run then ends.
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()>;
 
     /// Whether the policy also wants a step whenever a task finishes, though none became ready.
     fn watches_progress(&self) -> bool {
@@ -42,12 +45,18 @@ pub trait Placer: Debug + Send {
 }
 
 impl<P: Placer + ?Sized> Placer for Box<P> {
-    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) {
-        (**self).place(step, decisions);
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
+        (**self).place(step, decisions)
     }
 
     fn watches_progress(&self) -> bool {
         (**self).watches_progress()
+    }
+}
+
+impl<P: Planner + ?Sized> Planner for Box<P> {
+    fn plan(&self, instance: &Instance, rng: &mut Rng) -> Result<Schedule> {
+        (**self).plan(instance, rng)
     }
 }
 

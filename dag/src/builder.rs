@@ -6,6 +6,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::graph::{NameIndex, too_large};
+use crate::sharing::{SharedFiles, Writers};
 use crate::{DataFile, Demand, Dependency, Error, FileId, JobGraph, Result, Task, TaskId};
 
 /// Collects tasks, files and dependencies; [`JobGraphBuilder::build`] validates them.
@@ -173,16 +174,11 @@ impl JobGraphBuilder {
     }
 
     fn add_parents_from_files(&mut self) {
-        let mut writers: Vec<Vec<TaskId>> = vec![Vec::new(); self.files.len()];
-        for (i, task) in self.tasks.iter().enumerate() {
-            for file in &task.outputs {
-                writers[file.index()].push(TaskId::new(i));
-            }
-        }
+        let writers = Writers::new(self.files.len(), self.tasks.iter());
         for (i, task) in self.tasks.iter().enumerate() {
             let reader = TaskId::new(i);
             for file in &task.inputs {
-                let parents = writers[file.index()].iter().filter(|w| **w != reader);
+                let parents = writers.of(*file).iter().filter(|w| **w != reader);
                 self.edges.extend(parents.map(|&writer| (writer, reader, 0.0)));
             }
         }
@@ -203,16 +199,30 @@ impl JobGraphBuilder {
         if merged.len() >= u32::MAX as usize - 1 {
             return Err(too_large("dependencies"));
         }
-        let mut shared = SharedFiles::new(self.files.len());
-        // Parent by parent, so that each parent's outputs are marked once.
-        let mut order: Vec<u32> = (0..merged.len() as u32).collect();
-        order.sort_by_key(|&i| merged[i as usize].0);
-        for i in order {
-            let (parent, child, dependency) = &mut merged[i as usize];
-            let files = shared.between(*parent, &self.tasks[parent.index()], &self.tasks[child.index()]);
-            dependency.bytes = dependency.direct + files.map(|f| self.files[f.index()].bytes).sum::<f64>();
-        }
+        self.add_file_bytes(&mut merged);
         Ok(merged)
+    }
+
+    /// Sets the bytes of every edge: its own and those of its files.
+    fn add_file_bytes(&self, edges: &mut [(TaskId, TaskId, Dependency)]) {
+        for (_, _, dependency) in &mut *edges {
+            dependency.bytes = dependency.direct;
+        }
+        if self.files.is_empty() {
+            return;
+        }
+        let mut shared = SharedFiles::new(self.files.len(), self.tasks.iter());
+        let mut order: Vec<(TaskId, u32)> = (0..).zip(&*edges).map(|(i, edge)| (edge.1, i)).collect();
+        order.sort_unstable();
+        let mut parents = Vec::new();
+        for same_child in order.chunk_by(|a, b| a.0 == b.0) {
+            let child = same_child[0].0;
+            parents.clear();
+            parents.extend(same_child.iter().map(|&(_, edge)| edges[edge as usize].0));
+            shared.of_child(child, &self.tasks[child.index()].inputs, &parents, |at, file| {
+                edges[same_child[at].1 as usize].2.bytes += self.files[file.index()].bytes;
+            });
+        }
     }
 
     /// One copy of equal texts.
@@ -237,47 +247,8 @@ impl JobGraphBuilder {
     }
 }
 
-/// Finds the files that one task writes and another reads, each once.
-pub(crate) struct SharedFiles {
-    /// Per file: 1 + the last parent that writes it and was looked at.
-    writer: Vec<u32>,
-    /// Per file: the serial number of the last look-up that reported it.
-    reported: Vec<u32>,
-    current: Option<TaskId>,
-    lookups: u32,
-}
-
-impl SharedFiles {
-    pub(crate) fn new(files: usize) -> Self {
-        Self { writer: vec![0; files], reported: vec![0; files], current: None, lookups: 0 }
-    }
-
-    /// Files that `parent` writes and `child` reads, in the order of the child's inputs.
-    ///
-    /// O(outputs of the parent + inputs of the child); the outputs are skipped when the parent repeats.
-    pub(crate) fn between<'a>(
-        &'a mut self,
-        id: TaskId,
-        parent: &Task,
-        child: &'a Task,
-    ) -> impl Iterator<Item = FileId> + 'a {
-        let mark = id.get() + 1;
-        if self.current != Some(id) {
-            self.current = Some(id);
-            for file in &parent.outputs {
-                self.writer[file.index()] = mark;
-            }
-        }
-        self.lookups += 1;
-        let (writer, reported, lookup) = (&self.writer, &mut self.reported, self.lookups);
-        child.inputs.iter().copied().filter(move |file| {
-            writer[file.index()] == mark && std::mem::replace(&mut reported[file.index()], lookup) != lookup
-        })
-    }
-}
-
 /// The candidate with the smallest edit distance to `name`, if it is near enough to be a typing error.
-fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const LOOKED_AT: usize = 10_000;
     candidates
         .take(LOOKED_AT)

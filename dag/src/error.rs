@@ -1,5 +1,6 @@
 //! What can be wrong with a graph or a file that describes one.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -14,13 +15,18 @@ pub enum Error {
         tasks: Vec<String>,
     },
     /// Two tasks have one name.
-    #[error("two tasks are named '{name}'; task names must be unique")]
+    #[error("two tasks are named '{}'; task names must be unique", one_line(name))]
     DuplicateTask {
         /// The name.
         name: String,
     },
     /// A dependency names a task that does not exist.
-    #[error("task '{task}' depends on '{parent}', which is not a task of this graph{hint}")]
+    #[error(
+        "task '{}' depends on '{}', which is not a task of this graph{}",
+        one_line(task),
+        one_line(parent),
+        one_line(hint)
+    )]
     UnknownTask {
         /// The task that has the dependency.
         task: String,
@@ -30,7 +36,7 @@ pub enum Error {
         hint: String,
     },
     /// A number is negative, not finite or otherwise out of range.
-    #[error("{place}: {what} is {value}; expected {expected}")]
+    #[error("{}: {what} is {value}; expected {expected}", one_line(place))]
     BadNumber {
         /// The task, dependency or file that holds the number.
         place: String,
@@ -40,6 +46,14 @@ pub enum Error {
         value: f64,
         /// What is allowed.
         expected: &'static str,
+    },
+    /// A generator or one of its parameters is not what it may be.
+    #[error("{name}: {message}")]
+    BadParameter {
+        /// The generator and its parameter, as in `fft:points`.
+        name: String,
+        /// What was found and what was expected.
+        message: String,
     },
     /// The graph has no task.
     #[error("the graph has no tasks; a job needs at least one")]
@@ -53,7 +67,7 @@ pub enum Error {
         limit: u64,
     },
     /// A file's text is not what its format demands.
-    #[error("{format}, {place}: {message}")]
+    #[error("{format}, {}: {}", one_line(place), one_line(message))]
     Parse {
         /// The format that was read.
         format: &'static str,
@@ -63,13 +77,13 @@ pub enum Error {
         message: String,
     },
     /// The format of a file could not be told.
-    #[error("{message}")]
+    #[error("{}", one_line(message))]
     UnknownFormat {
         /// What was looked at and what is supported.
         message: String,
     },
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", one_line(&path.to_string_lossy()))]
     Io {
         /// The file.
         path: PathBuf,
@@ -77,7 +91,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// An error in the named file.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", one_line(&path.to_string_lossy()))]
     InFile {
         /// The file.
         path: PathBuf,
@@ -100,6 +114,15 @@ impl Error {
     }
 }
 
+/// The text with its control characters escaped, so that an error stays on one line whatever names it holds.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
 /// `a -> b -> c -> a`, shortened in the middle when it is long.
 fn show_cycle(tasks: &[String]) -> String {
     const SHOWN: usize = 12;
@@ -112,15 +135,21 @@ fn show_cycle(tasks: &[String]) -> String {
         if skipped > 0 && i >= SHOWN - 2 && i + 1 < tasks.len() {
             continue;
         }
-        text += task;
+        text += &one_line(task);
         text += " -> ";
     }
-    text + tasks.first().map_or("", String::as_str)
+    text + &one_line(tasks.first().map_or("", String::as_str))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_stay_on_one_line() {
+        let error = Error::DuplicateTask { name: "a\nb".into() };
+        assert_eq!(error.to_string(), r"two tasks are named 'a\nb'; task names must be unique");
+    }
 
     #[test]
     fn long_cycles_are_shortened() {

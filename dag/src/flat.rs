@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::builder::SharedFiles;
+use crate::sharing::SharedFiles;
 use crate::{Demand, DemandId, FileId, JobGraph, KindId, Task, TaskId, Work, typed_id};
 
 typed_id!(
@@ -194,14 +194,13 @@ impl FlatGraph {
             self.edge_files.start = vec![0; m + 1];
             return;
         }
-        let mut shared = SharedFiles::new(job.files().len());
+        let mut shared = SharedFiles::new(job.files().len(), job.tasks());
         let mut lists: Vec<(EdgeId, FileId)> = Vec::new();
-        for parent in job.task_ids() {
-            for at in self.children.tasks.range(parent.index()) {
-                let child = job.task(self.children.tasks.items[at]);
-                let edge = self.child_edge[at];
-                lists.extend(shared.between(parent, job.task(parent), child).map(|file| (edge, file)));
-            }
+        for (i, task) in job.tasks().enumerate() {
+            let first = self.parents.tasks.range(i).start;
+            shared.of_child(TaskId::new(i), &task.inputs, self.parents.tasks.row(i), |at, file| {
+                lists.push((EdgeId::new(first + at), file));
+            });
         }
         self.edge_files.start = vec![0; m + 1];
         for (edge, _) in &lists {

@@ -1,6 +1,6 @@
 //! What is to be done: tasks, their data and dependencies, the files that describe them, and their analysis.
 //!
-//! A [`JobGraph`] is built by hand ([`JobGraph::builder`]), read from a file ([`format`]) or generated
+//! A [`JobGraph`] is built by hand ([`JobGraph::builder`]), read from a file ([`mod@format`]) or generated
 //! ([`generate`]); [`JobGraph::freeze`] gives the [`FlatGraph`] that schedulers read. This crate knows no machine.
 
 pub mod analysis;
@@ -11,6 +11,7 @@ pub mod format;
 pub mod generate;
 mod graph;
 mod ids;
+mod sharing;
 mod task;
 pub mod units;
 mod validate;

@@ -43,13 +43,14 @@ impl Default for Demand {
 /// ```
 /// use mdts_dag::Task;
 /// let task = Task::new("align_7").seconds(12.0).cores(2.0).command(["sh", "-c", "sort in > out"]);
-/// assert_eq!(&*task.kind, "align_");
+/// assert_eq!(&*task.kind, "align");
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     /// Unique in the graph.
     pub name: Arc<str>,
-    /// Category, for prediction and affinity; by default the name without trailing digits.
+    /// Category, for prediction and affinity; by default the name without its trailing number and what joins
+    /// the number to it (`_`, `-`, `.` or `_ID`).
     pub kind: Arc<str>,
     /// Run time.
     pub work: Work,
@@ -163,9 +164,14 @@ impl Task {
     }
 }
 
-/// The name without its trailing digits; the whole name when nothing else is left.
+/// The name without its trailing number and the `_`, `-`, `.` or `_ID` that joins the number to it; the whole
+/// name when there is no number or nothing else is left.
 pub(crate) fn default_kind(name: &str) -> &str {
-    let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if stem.len() == name.len() {
+        return name;
+    }
+    let kind = stem.strip_suffix("_ID").unwrap_or(stem).trim_end_matches(['_', '-', '.']);
     if kind.is_empty() { name } else { kind }
 }
 
@@ -174,9 +180,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kind_is_the_name_without_trailing_digits() {
-        for (name, kind) in [("align12", "align"), ("12", "12"), ("a1b", "a1b"), ("mAdd_ID0004", "mAdd_ID")] {
-            assert_eq!(default_kind(name), kind);
+    fn kind_is_the_name_without_trailing_number() {
+        let table = [
+            ("align12", "align"),
+            ("align_7", "align"),
+            ("12", "12"),
+            ("_12", "_12"),
+            ("a1b", "a1b"),
+            ("open_", "open_"),
+            ("mAdd_ID0000004", "mAdd"),
+            ("ID00012", "ID"),
+        ];
+        for (name, kind) in table {
+            assert_eq!(default_kind(name), kind, "{name}");
         }
     }
 

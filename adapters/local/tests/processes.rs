@@ -16,8 +16,9 @@ use mdts_local::{EmulatedExecutor, LocalExecutor, LocalOptions, log_files, this_
 struct Here;
 
 impl Placer for Here {
-    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
         step.ready().iter().for_each(|task| decisions.place(*task, 0.into()));
+        Ok(())
     }
 }
 

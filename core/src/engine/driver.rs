@@ -25,10 +25,11 @@ pub struct Record {
 /// #[derive(Debug)]
 /// struct First;
 /// impl Placer for First {
-///     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) {
+///     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> mdts_core::Result<()> {
 ///         for &task in step.ready() {
 ///             decisions.place(task, 0.into());
 ///         }
+///         Ok(())
 ///     }
 /// }
 ///
@@ -87,8 +88,8 @@ impl<P: Placer> Engine<P> {
     /// Events that happen together are best given together: tasks that they make ready are decided in one step.
     ///
     /// # Errors
-    /// [`crate::Error::BadDecision`] if the policy placed a task where it cannot be; the engine must then be
-    /// discarded.
+    /// The policy's own, or [`crate::Error::BadDecision`] if it placed a task where it cannot be; the engine
+    /// must then be discarded.
     pub fn handle(&mut self, now: f64, events: impl IntoIterator<Item = Event>) -> Result<&[Command]> {
         self.commands.clear();
         let mut record =
@@ -102,7 +103,7 @@ impl<P: Placer> Engine<P> {
         }
         while let Some((job, trigger)) = self.state.next_step() {
             self.decisions.clear();
-            self.policy.place(&Step::new(&self.state, job, trigger), &mut self.decisions);
+            self.policy.place(&Step::new(&self.state, job, trigger), &mut self.decisions)?;
             self.state.decide(job, self.decisions.as_slice(), &mut self.commands)?;
             if let Some(record) = &mut record {
                 record.decisions.extend(self.decisions.as_slice().iter().map(|d| (job, *d)));

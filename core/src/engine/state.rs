@@ -7,7 +7,7 @@ use mdts_dag::TaskId;
 use super::node::NodeState;
 use super::{Command, Event, JobId, TaskRun, Trigger};
 use crate::policy::{Decision, Order};
-use crate::{Cluster, Error, Instance, Node, NodeId, Resources, Result, SlotModel};
+use crate::{Cluster, Error, Instance, Node, NodeId, Progress, Resources, Result, SlotModel};
 
 /// Where a task is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -182,11 +182,43 @@ impl State {
             closed: false,
             instance: instance.clone(),
         });
-        for task in graph.tasks().filter(|t| graph.parents(*t).is_empty()) {
-            self.make_ready(id, task);
+        if let Some(progress) = instance.progress() {
+            self.resume(id, progress);
+        }
+        for task in graph.tasks() {
+            let t = self.task(id, task);
+            if t.open_parents == 0 && t.phase == Phase::Waiting {
+                self.make_ready(id, task);
+            }
         }
         self.call_step(id, Trigger::Submitted);
         self.close(id, out);
+    }
+
+    /// Takes over a job that has begun: what is done is done, what runs goes on as its first attempt.
+    fn resume(&mut self, id: JobId, progress: &Progress) {
+        let instance = self.jobs[id.index()].instance.clone();
+        self.now = self.now.max(progress.now);
+        for node in &progress.lost {
+            self.nodes[node.index()].alive = false;
+        }
+        for p in &progress.started {
+            let done = p.finish <= progress.now;
+            let (_, weight, _) = self.load(id, p.task, p.node);
+            let t = self.task(id, p.task);
+            (t.node, t.attempt, t.start, t.finish) = (Some(p.node), 1, p.start, p.finish);
+            if !done {
+                t.phase = Phase::Running;
+                let demand = instance.demand(p.task);
+                self.nodes[p.node.index()].occupy(self.slots, demand, p.finish, weight);
+                continue;
+            }
+            t.phase = Phase::Done;
+            self.jobs[id.index()].remaining -= 1;
+            for &child in instance.graph().children(p.task) {
+                self.task(id, child).open_parents -= 1;
+            }
+        }
     }
 
     fn task(&mut self, job: JobId, task: TaskId) -> &mut TaskState {

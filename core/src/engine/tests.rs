@@ -14,7 +14,7 @@ struct First {
 }
 
 impl Placer for First {
-    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> crate::Result<()> {
         for &task in step.ready() {
             let node = step.instance().cluster().node_ids().find(|n| step.can_run(task, *n));
             match node {
@@ -23,6 +23,7 @@ impl Placer for First {
                 None => {}
             }
         }
+        Ok(())
     }
 }
 
@@ -175,8 +176,9 @@ fn a_policy_that_misplaces_is_reported() -> Result<(), Error> {
     #[derive(Debug)]
     struct Nowhere;
     impl Placer for Nowhere {
-        fn place(&mut self, _: &Step<'_>, decisions: &mut Decisions) {
+        fn place(&mut self, _: &Step<'_>, decisions: &mut Decisions) -> crate::Result<()> {
             decisions.place(0.into(), 9.into());
+            Ok(())
         }
     }
     let instance = fork()?;

@@ -1,5 +1,7 @@
 //! When the data of a task's parents has arrived, summarised once for all nodes.
 
+use std::hash::{Hash, Hasher};
+
 use mdts_dag::TaskId;
 
 use super::Instance;
@@ -9,7 +11,7 @@ use crate::NodeId;
 ///
 /// Over a uniform network the latest remote arrival decides everywhere but on the node that sends it, so two
 /// numbers answer for all nodes: O(parents) to gather, O(1) per node. Otherwise O(parents x nodes).
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Arrival {
     /// Latest arrival from anywhere, and the node that sends it.
     latest: f64,
@@ -57,6 +59,12 @@ impl Arrival {
                 }
             }
         }
+    }
+
+    /// Feeds everything that [`Arrival::at`] depends on into a hash.
+    pub fn hash_into(&self, state: &mut impl Hasher) {
+        (self.latest.to_bits(), self.sender, self.on_sender.to_bits()).hash(state);
+        self.per_node.iter().for_each(|time| time.to_bits().hash(state));
     }
 
     /// When all data is on `node`, in seconds.

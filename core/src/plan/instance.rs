@@ -171,6 +171,15 @@ impl Instance {
         self.exec(task, node).is_finite()
     }
 
+    /// Tasks of one class have run times in the same proportion on all nodes; `None` if times are given per node.
+    #[inline]
+    pub fn speed_class(&self, task: TaskId) -> Option<u32> {
+        match self.shared.row[task.index()] {
+            Row::Speeds(row) => Some(row),
+            Row::Times(_) => None,
+        }
+    }
+
     /// Mean run time of `task` over the nodes that can run it.
     #[inline]
     pub fn mean_exec(&self, task: TaskId) -> f64 {

@@ -56,7 +56,8 @@ impl<'a> PartialSchedule<'a> {
     /// An empty schedule; with [`Instance::progress`], one that holds the tasks started already.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if a task wants several nodes at once.
+    /// [`Error::Unsupported`] if a task wants several nodes at once, [`Error::Infeasible`] if only lost nodes
+    /// could run a task that has not started.
     pub fn new(instance: &'a Instance) -> Result<Self> {
         require_single_nodes(instance)?;
         let nodes = instance.nodes();
@@ -85,8 +86,25 @@ impl<'a> PartialSchedule<'a> {
             for p in started {
                 partial.place(p.task, Slot { node: p.node, start: p.start, finish: p.finish });
             }
+            partial.require_nodes()?;
         }
         Ok(partial)
+    }
+
+    /// Every open task needs a node that is not lost. O(tasks x nodes) if nodes are lost.
+    fn require_nodes(&self) -> Result<()> {
+        if !self.lost.contains(&true) {
+            return Ok(());
+        }
+        let nodes = self.instance.cluster().node_ids();
+        let stranded = |t: &TaskId| self.is_open(*t) && nodes.clone().all(|n| self.exec(*t, n).is_infinite());
+        match self.instance.graph().tasks().find(stranded) {
+            None => Ok(()),
+            Some(task) => Err(Error::Infeasible {
+                task: self.instance.graph().task_name(task).to_owned(),
+                reason: "all nodes that could run it are lost".into(),
+            }),
+        }
     }
 
     /// The instance.
@@ -129,6 +147,12 @@ impl<'a> PartialSchedule<'a> {
         arrival.gather(self.instance, task, |p| (self.node[p.index()], self.finish[p.index()]));
     }
 
+    /// The same for those parents that are placed; the others count as if their data were there.
+    pub fn gather_placed(&self, task: TaskId, arrival: &mut Arrival) {
+        let finish = |p: TaskId| if self.is_open(p) { f64::NEG_INFINITY } else { self.finish[p.index()] };
+        arrival.gather(self.instance, task, |p| (self.node[p.index()], finish(p)));
+    }
+
     /// The earliest slot of `task` on `node`, gaps between other tasks included; `None` if it cannot run there.
     #[inline]
     pub fn insertion(&self, task: TaskId, node: NodeId, arrival: &Arrival) -> Option<Slot> {
@@ -139,6 +163,20 @@ impl<'a> PartialSchedule<'a> {
     #[inline]
     pub fn append(&self, task: TaskId, node: NodeId, arrival: &Arrival) -> Option<Slot> {
         self.slot(task, node, arrival, Timeline::append)
+    }
+
+    /// The earliest start, not before `ready`, of `task` on `node`, gaps included. It must be able to run there.
+    #[inline]
+    pub fn earliest(&self, task: TaskId, node: NodeId, ready: f64) -> f64 {
+        let exec = self.instance.exec(task, node);
+        self.timelines[node.index()].earliest(ready.max(self.now), exec, self.instance.demand(task))
+    }
+
+    /// [`PartialSchedule::append`] on every node that can run `task`, in the order of their ids.
+    #[inline]
+    pub fn append_all(&self, task: TaskId, arrival: &Arrival) -> impl Iterator<Item = Slot> {
+        let nodes = self.instance.cluster().node_ids();
+        nodes.filter_map(move |node| self.append(task, node, arrival))
     }
 
     #[inline]

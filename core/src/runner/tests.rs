@@ -17,7 +17,7 @@ use crate::{Cluster, Decisions, Error, Instance, NodeId, Placer, Result, SlotMod
 struct Spread;
 
 impl Placer for Spread {
-    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
         for (i, &task) in step.ready().iter().enumerate() {
             let nodes = step.instance().cluster().node_ids().filter(|n| step.can_run(task, *n));
             let load = |n: &NodeId| step.running(*n) + step.waiting(*n) + usize::from(n.index() != i % 2);
@@ -25,6 +25,7 @@ impl Placer for Spread {
                 decisions.place(task, node);
             }
         }
+        Ok(())
     }
 }
 
@@ -207,7 +208,9 @@ async fn a_policy_that_places_nothing_is_stuck() -> Result<()> {
     #[derive(Debug)]
     struct Idle;
     impl Placer for Idle {
-        fn place(&mut self, _: &Step<'_>, _: &mut Decisions) {}
+        fn place(&mut self, _: &Step<'_>, _: &mut Decisions) -> Result<()> {
+            Ok(())
+        }
     }
     let (job, instance) = job(DIAMOND, |t| t)?;
     let error = Runner::new(job, instance, Idle).run(&mut sleeper(&[])).await;
@@ -226,9 +229,10 @@ async fn an_order_that_contradicts_the_graph_is_stuck() -> Result<()> {
     #[derive(Debug)]
     struct Backwards;
     impl Placer for Backwards {
-        fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) {
+        fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
             let tasks: Vec<_> = step.instance().graph().tasks().collect();
             tasks.into_iter().rev().for_each(|task| decisions.place_in_order(task, 0.into()));
+            Ok(())
         }
     }
     let (job, instance) = job(&[("a", &[]), ("b", &["a"])], |t| t)?;

@@ -70,7 +70,7 @@ pub struct CriticalPath {
     pub seconds: f64,
 }
 
-/// A longest path; among equal ones that with the lowest task ids. O(tasks + dependencies).
+/// A longest path; of equally long ways on, the one to the lowest task id is taken. O(tasks + dependencies).
 pub fn critical_path(
     flat: &FlatGraph,
     model: DataModel,
@@ -78,20 +78,18 @@ pub fn critical_path(
     transfer: impl Fn(f64) -> f64,
 ) -> CriticalPath {
     let rank = upward_rank(flat, model, weight, &transfer);
-    let longer = |a: f64, b: f64| a > b;
     let mut tasks = Vec::new();
-    let mut next = flat.tasks().fold(None, |best: Option<TaskId>, t| match best {
-        Some(b) if !longer(rank[t.index()], rank[b.index()]) => Some(b),
-        _ => Some(t),
-    });
+    let mut next = farthest(flat.tasks().map(|t| (rank[t.index()], t)));
     let seconds = next.map_or(0.0, |t| rank[t.index()]);
     while let Some(task) = next {
         tasks.push(task);
-        let bytes = flat.child_bytes(task, model);
-        let via = |i: usize| transfer(bytes[i]) + rank[flat.children(task)[i].index()];
-        next = (0..bytes.len())
-            .reduce(|best, i| if longer(via(i), via(best)) { i } else { best })
-            .map(|i| flat.children(task)[i]);
+        let ways = flat.children(task).iter().zip(flat.child_bytes(task, model));
+        next = farthest(ways.map(|(&child, &bytes)| (transfer(bytes) + rank[child.index()], child)));
     }
     CriticalPath { tasks, seconds }
+}
+
+/// The task with the largest value, of several the one with the lowest id.
+fn farthest(ways: impl Iterator<Item = (f64, TaskId)>) -> Option<TaskId> {
+    ways.reduce(|a, b| if b.0 > a.0 || (b.0 == a.0 && b.1 < a.1) { b } else { a }).map(|(_, task)| task)
 }

@@ -1,0 +1,409 @@
+//! Virtual time: an event queue around the engine.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use mdts_dag::TaskId;
+
+use super::Conditions;
+use super::conditions::Factors;
+use super::trace::{Attempt, JobTrace, Trace};
+use super::transfers::{Later, Transfers};
+use crate::engine::{Command, Engine, Event, JobId, Phase, Record, State, TaskRun};
+use crate::{Cluster, Error, Instance, NodeId, Placer, Result, Rng};
+
+/// Jobs by the time of their submission, ascending.
+pub type Arrivals = Vec<(f64, Arc<Instance>)>;
+
+/// Runs jobs under a policy until the last has ended.
+///
+/// O((tasks + dependencies) log tasks) without contention.
+///
+/// # Errors
+/// The policy's own; [`Error::Stuck`] if it leaves tasks unplaced for ever; [`Error::BadSetting`] for conditions
+/// or arrival times out of range.
+pub fn simulate(arrivals: &Arrivals, policy: impl Placer, conditions: &Conditions) -> Result<Trace> {
+    let mut simulator = Simulator::new(arrivals, policy, conditions)?;
+    simulator.run()?;
+    Ok(simulator.trace())
+}
+
+/// As [`simulate`], and also returns the engine's last state and its records, for replay.
+///
+/// # Errors
+/// Those of [`simulate`].
+pub fn simulate_recorded(
+    arrivals: &Arrivals,
+    policy: impl Placer,
+    conditions: &Conditions,
+) -> Result<(Trace, State, Vec<Record>)> {
+    let mut simulator = Simulator::new(arrivals, policy, conditions)?;
+    simulator.engine.keep_records();
+    simulator.run()?;
+    let (state, records) = (simulator.engine.state().clone(), simulator.engine.take_records());
+    Ok((simulator.trace(), state, records))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Due {
+    Submit(usize),
+    Finish(TaskRun, NodeId),
+    Staged(JobId, TaskId, NodeId),
+    Begin(usize),
+    /// A transfer ends, if the flows have not changed since.
+    Flow(u64),
+    Lose(NodeId),
+    Join(NodeId),
+}
+
+/// Ordered by time, then by serial number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Entry {
+    at: f64,
+    serial: u64,
+    due: Due,
+}
+
+impl Eq for Entry {}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at.total_cmp(&other.at).then(self.serial.cmp(&other.serial))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[derive(Debug)]
+struct Simulator<'a, P> {
+    arrivals: &'a Arrivals,
+    conditions: &'a Conditions,
+    engine: Engine<P>,
+    queue: BinaryHeap<Reverse<Entry>>,
+    serial: u64,
+    now: f64,
+    jobs: Vec<JobTrace>,
+    factors: Vec<Factors>,
+    /// Per job and task: position of the running attempt in the trace, plus 1.
+    running: Vec<Vec<u32>>,
+    transfers: Option<Transfers>,
+    flow_version: u64,
+    failure: Vec<(Rng, u32)>,
+    failures: u32,
+    // Scratch.
+    events: Vec<Event>,
+    commands: Vec<Command>,
+    later: Vec<Later>,
+}
+
+impl<'a, P: Placer> Simulator<'a, P> {
+    fn new(arrivals: &'a Arrivals, policy: P, conditions: &'a Conditions) -> Result<Self> {
+        conditions.check()?;
+        let Some((_, first)) = arrivals.first() else {
+            let what = "number of jobs";
+            return Err(Error::BadSetting { what, value: "0".into(), expected: "at least one job" });
+        };
+        if let Some((at, _)) = arrivals.iter().find(|(at, _)| !(*at >= 0.0 && at.is_finite())) {
+            let what = "arrival time";
+            return Err(Error::BadSetting { what, value: at.to_string(), expected: "seconds, at least 0" });
+        }
+        let cluster: &Cluster = first.cluster();
+        let mut simulator = Self {
+            arrivals,
+            conditions,
+            engine: Engine::new(cluster, policy, true),
+            queue: BinaryHeap::new(),
+            serial: 0,
+            now: 0.0,
+            jobs: Vec::new(),
+            factors: Vec::new(),
+            running: Vec::new(),
+            transfers: conditions.contention.then(|| Transfers::new(cluster)),
+            flow_version: 0,
+            failure: Vec::new(),
+            failures: 0,
+            events: Vec::new(),
+            commands: Vec::new(),
+            later: Vec::new(),
+        };
+        for (i, (at, instance)) in arrivals.iter().enumerate() {
+            let begun = instance.progress().map_or(0.0, |p| p.now);
+            simulator.push(at.max(begun), Due::Submit(i));
+        }
+        if conditions.failures.is_some() {
+            simulator.failure = cluster.node_ids().map(|n| (conditions.failure_generator(n), 0)).collect();
+            for node in cluster.node_ids() {
+                simulator.schedule_failure(node);
+            }
+        }
+        Ok(simulator)
+    }
+
+    fn push(&mut self, at: f64, due: Due) {
+        self.serial += 1;
+        self.queue.push(Reverse(Entry { at, serial: self.serial, due }));
+    }
+
+    fn run(&mut self) -> Result<()> {
+        while self.jobs.len() < self.arrivals.len() || !self.engine.state().is_finished() {
+            let Some(Reverse(first)) = self.queue.pop() else {
+                return Err(Error::Stuck(self.explain()));
+            };
+            self.now = first.at;
+            self.take(first.due);
+            while let Some(next) = self.queue.peek().filter(|e| e.0.at == self.now) {
+                let due = next.0.due;
+                self.queue.pop();
+                self.take(due);
+            }
+            self.carry_on()?;
+        }
+        Ok(())
+    }
+
+    /// Turns what is due into events for the engine.
+    fn take(&mut self, due: Due) {
+        match due {
+            Due::Submit(i) => self.submit(i),
+            Due::Finish(run, _) => {
+                if self.is_current(run) {
+                    self.close_attempt(run.job, run.task, true);
+                    self.events.push(Event::Finished(run));
+                }
+            }
+            Due::Staged(job, task, node) => self.events.push(Event::Staged { job, task, node }),
+            Due::Begin(number) => {
+                if let Some(transfers) = &mut self.transfers {
+                    transfers.begin(self.now, number, &mut self.later);
+                }
+            }
+            Due::Flow(version) if version == self.flow_version => {
+                if let Some(transfers) = &mut self.transfers {
+                    transfers.end_until(self.now, &mut self.later);
+                }
+            }
+            Due::Flow(_) => {}
+            Due::Lose(node) => self.lose(node),
+            Due::Join(node) => {
+                self.events.push(Event::NodeJoined(node));
+                self.schedule_failure(node);
+            }
+        }
+    }
+
+    fn submit(&mut self, i: usize) {
+        let instance = &self.arrivals[i].1;
+        self.factors.push(Factors::new(self.conditions, instance, i));
+        self.running.push(vec![0; instance.tasks()]);
+        let mut job = JobTrace { submitted: self.arrivals[i].0, ..JobTrace::default() };
+        let id = JobId::new(self.jobs.len());
+        if let Some(transfers) = &mut self.transfers {
+            transfers.submit(instance);
+        }
+        for p in instance.progress().map_or(&[][..], |p| &p.started) {
+            let succeeded = p.finish <= self.now;
+            job.attempts.push(Attempt {
+                task: p.task,
+                node: p.node,
+                start: p.start,
+                finish: p.finish,
+                succeeded,
+            });
+            if !succeeded {
+                self.running[i][p.task.index()] = job.attempts.len() as u32;
+                let run = TaskRun { job: id, task: p.task, attempt: 1 };
+                self.push(p.finish, Due::Finish(run, p.node));
+            }
+        }
+        self.jobs.push(job);
+        self.events.push(Event::Submitted(instance.clone()));
+    }
+
+    /// Lets the engine handle all events of this moment, and those that follow at once.
+    fn carry_on(&mut self) -> Result<()> {
+        self.follow_up();
+        while !self.events.is_empty() {
+            let mut events = std::mem::take(&mut self.events);
+            let finished: Vec<(JobId, TaskId)> = events
+                .iter()
+                .filter_map(|e| match e {
+                    Event::Finished(run) => Some((run.job, run.task)),
+                    _ => None,
+                })
+                .collect();
+            let mut commands = std::mem::take(&mut self.commands);
+            commands.clear();
+            commands.extend_from_slice(self.engine.handle(self.now, events.drain(..))?);
+            self.events = events;
+            for (job, task) in finished {
+                self.send_results(job, task);
+            }
+            for command in &commands {
+                self.carry_out(*command);
+            }
+            self.commands = commands;
+            self.follow_up();
+        }
+        if let Some(transfers) = &mut self.transfers
+            && let Some(at) = transfers.reschedule()
+        {
+            self.flow_version += 1;
+            let due = Due::Flow(self.flow_version);
+            self.push(at.max(self.now), due);
+        }
+        Ok(())
+    }
+
+    /// Transfers that begin or end at this moment.
+    fn follow_up(&mut self) {
+        while let Some(later) = self.later.pop() {
+            match later {
+                Later::Begin(number, latency) => self.push(self.now + latency, Due::Begin(number)),
+                Later::Staged(job, task, node) => {
+                    if self.engine.state().phase(job, task) == Phase::Ready || self.transfers.is_some() {
+                        self.events.push(Event::Staged { job, task, node });
+                    }
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Stage { job, task, node } => {
+                let instance = &self.arrivals[job.index()].1;
+                let state = self.engine.state();
+                if state.node_of(job, task) != Some(node) {
+                    return; // replaced in the same step
+                }
+                match &mut self.transfers {
+                    Some(transfers) => transfers.stage(state, instance, (job, task, node), &mut self.later),
+                    None if state.phase(job, task) == Phase::Ready => self.stage_ideally(job, task, node),
+                    None => {}
+                }
+            }
+            Command::Start { run, node } => self.start(run, node),
+            Command::Cancel { run, .. } => self.close_attempt(run.job, run.task, false),
+            Command::JobDone { job, .. } => self.jobs[job.index()].finished = self.now,
+        }
+    }
+
+    /// Without contention, data is there `transfer` seconds after its producer finished.
+    fn stage_ideally(&mut self, job: JobId, task: TaskId, node: NodeId) {
+        let instance = &self.arrivals[job.index()].1;
+        let state = self.engine.state();
+        let parents = instance.graph().parents(task).iter().zip(instance.parent_bytes(task));
+        let arrival = parents.fold(0.0_f64, |latest, (parent, bytes)| {
+            match (state.node_of(job, *parent), state.times(job, *parent)) {
+                (Some(from), Some((_, finish))) => latest.max(finish + instance.transfer(*bytes, from, node)),
+                _ => latest,
+            }
+        });
+        if arrival <= self.now {
+            self.later.push(Later::Staged(job, task, node));
+        } else {
+            self.push(arrival, Due::Staged(job, task, node));
+        }
+    }
+
+    /// The results of a finished task go to children that were placed ahead of time.
+    fn send_results(&mut self, job: JobId, task: TaskId) {
+        let instance = &self.arrivals[job.index()].1;
+        if let Some(transfers) = &mut self.transfers {
+            transfers.finished(self.engine.state(), instance, (job, task), &mut self.later);
+            return;
+        }
+        for &child in instance.graph().children(task) {
+            let state = self.engine.state();
+            if let (Phase::Ready, Some(node)) = (state.phase(job, child), state.node_of(job, child)) {
+                self.stage_ideally(job, child, node);
+            }
+        }
+    }
+
+    fn start(&mut self, run: TaskRun, node: NodeId) {
+        let instance = &self.arrivals[run.job.index()].1;
+        let kind = instance.graph().kind(run.task);
+        let factor = self.factors[run.job.index()].of(run.task.index(), kind, node);
+        let finish = self.now + instance.exec(run.task, node) * factor;
+        let attempts = &mut self.jobs[run.job.index()].attempts;
+        attempts.push(Attempt { task: run.task, node, start: self.now, finish, succeeded: false });
+        self.running[run.job.index()][run.task.index()] = attempts.len() as u32;
+        self.push(finish, Due::Finish(run, node));
+    }
+
+    fn is_current(&self, run: TaskRun) -> bool {
+        let state = self.engine.state();
+        state.phase(run.job, run.task) == Phase::Running && state.attempts(run.job, run.task) == run.attempt
+    }
+
+    fn close_attempt(&mut self, job: JobId, task: TaskId, succeeded: bool) {
+        let at = std::mem::take(&mut self.running[job.index()][task.index()]);
+        if let Some(attempt) = self.jobs[job.index()].attempts.get_mut((at as usize).wrapping_sub(1)) {
+            (attempt.finish, attempt.succeeded) = (self.now, succeeded);
+        }
+    }
+
+    fn lose(&mut self, node: NodeId) {
+        let Some(failures) = self.conditions.failures else { return };
+        self.failures += 1;
+        for job in 0..self.jobs.len() {
+            for task in 0..self.running[job].len() {
+                let at = self.running[job][task] as usize;
+                if at > 0 && self.jobs[job].attempts[at - 1].node == node {
+                    self.close_attempt(JobId::new(job), TaskId::new(task), false);
+                }
+            }
+        }
+        // A task that finishes at this very moment has finished.
+        let kept = |e: &Event| !matches!(e, Event::Staged { node: n, .. } if *n == node);
+        self.events.retain(kept);
+        if let Some(transfers) = &mut self.transfers {
+            transfers.lost(node);
+        }
+        self.events.push(Event::NodeLost(node));
+        self.push(self.now + failures.repair, Due::Join(node));
+    }
+
+    fn schedule_failure(&mut self, node: NodeId) {
+        let Some(failures) = self.conditions.failures else { return };
+        let (rng, count) = &mut self.failure[node.index()];
+        if *count < failures.most {
+            *count += 1;
+            let at = self.now + failures.next(rng);
+            self.push(at, Due::Lose(node));
+        }
+    }
+
+    fn explain(&self) -> String {
+        let state = self.engine.state();
+        for (i, (_, instance)) in self.arrivals.iter().enumerate().take(self.jobs.len()) {
+            let job = JobId::new(i);
+            let waiting = |t: &TaskId| state.phase(job, *t) == Phase::Ready;
+            if let Some(task) = instance.graph().tasks().find(waiting) {
+                let name = instance.graph().task_name(task);
+                return match state.node_of(job, task) {
+                    None => format!("the policy placed '{name}' nowhere, and nothing is left to happen"),
+                    Some(node) => format!(
+                        "'{name}' waits on '{}' behind a task that cannot start",
+                        instance.cluster().node(node).name
+                    ),
+                };
+            }
+        }
+        "no task is ready and none is running".into()
+    }
+
+    fn trace(self) -> Trace {
+        Trace {
+            jobs: self.jobs,
+            moved_bytes: self.transfers.map_or(0.0, |t| t.moved_bytes),
+            failures: self.failures,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Reading and writing job graphs: real files, samples, round trips, bad input.
+
+mod bad;
+mod data;
+mod detail;
+mod mistakes;
+mod round_trip;
+mod samples;

@@ -1,0 +1,260 @@
+//! The table of all policies, for command lines and documentation.
+
+use std::fmt;
+
+use mdts_core::roles::{Planned, Simulated};
+use mdts_core::{Placer, Planner, Rng};
+use rand::{Rng as _, SeedableRng};
+
+use crate::{Error, Result, balance, list};
+
+/// Which of the two traits a policy implements itself; the adapters of core give it the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Plans whole jobs.
+    Planner,
+    /// Places ready tasks while a job runs.
+    Placer,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Planner => "planner",
+            Self::Placer => "placer",
+        })
+    }
+}
+
+/// A policy in the role that is its own.
+#[derive(Debug)]
+pub enum AnyPolicy {
+    /// Plans whole jobs.
+    Planner(Box<dyn Planner>),
+    /// Places ready tasks while a job runs.
+    Placer(Box<dyn Placer>),
+}
+
+/// What the table says of a policy.
+#[derive(Debug)]
+pub struct PolicyInfo {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The role that is its own.
+    pub role: Role,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// Where it was published; empty for what everybody knows.
+    pub source: &'static str,
+    /// What it costs: n tasks, e dependencies, p nodes, g groups of ready tasks that differ in more than work.
+    pub complexity: &'static str,
+    make: Make,
+}
+
+/// Only placers draw random numbers that are their own; planners are handed theirs.
+#[derive(Debug)]
+enum Make {
+    Planner(fn() -> Box<dyn Planner>),
+    Placer(fn(Rng) -> Box<dyn Placer>),
+}
+
+impl PolicyInfo {
+    /// The policy in its own role. `seed` is for what it draws as a placer.
+    pub fn build(&self, seed: u64) -> AnyPolicy {
+        match self.make {
+            Make::Planner(make) => AnyPolicy::Planner(make()),
+            Make::Placer(make) => AnyPolicy::Placer(make(Rng::seed_from_u64(seed))),
+        }
+    }
+
+    /// The policy as a planner: itself, or [`Simulated`].
+    pub fn planner(&self) -> Box<dyn Planner> {
+        match self.make {
+            Make::Planner(make) => make(),
+            Make::Placer(make) => {
+                Box::new(Simulated::new(move |rng: &mut Rng| make(Rng::seed_from_u64(rng.random()))))
+            }
+        }
+    }
+
+    /// The policy as a placer: itself, or [`Planned`].
+    pub fn placer(&self, seed: u64) -> Box<dyn Placer> {
+        match self.make {
+            Make::Planner(make) => Box::new(Planned::new(make(), Rng::seed_from_u64(seed))),
+            Make::Placer(make) => make(Rng::seed_from_u64(seed)),
+        }
+    }
+}
+
+/// All policies.
+pub fn policies() -> &'static [PolicyInfo] {
+    POLICIES
+}
+
+/// The policy of this name.
+///
+/// ```
+/// let heft = mdts_policies::find("heft")?;
+/// assert_eq!(heft.role, mdts_policies::Role::Planner);
+/// let message = mdts_policies::find("heftt").unwrap_err().to_string();
+/// assert!(message.contains("did you mean 'heft'?"));
+/// # Ok::<(), mdts_policies::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::UnknownPolicy`] with the nearest name and all names.
+pub fn find(name: &str) -> Result<&'static PolicyInfo> {
+    POLICIES.iter().find(|p| p.name == name).ok_or_else(|| {
+        let names = POLICIES.iter().map(|p| p.name);
+        let wanted = name.to_lowercase().replace(['_', ' '], "-");
+        let nearest = names.clone().map(|known| (strsim::damerau_levenshtein(&wanted, known), known)).min();
+        let hint = nearest.filter(|(distance, known)| *distance <= 1 + known.len() / 3);
+        Error::UnknownPolicy {
+            name: name.escape_debug().collect(),
+            hint: hint.map_or(String::new(), |(_, known)| format!("; did you mean '{known}'?")),
+            known: names.collect::<Vec<_>>().join(", "),
+        }
+    })
+}
+
+macro_rules! planner {
+    ($name:literal, $policy:expr, $about:literal, $source:literal, $complexity:literal) => {
+        PolicyInfo {
+            name: $name,
+            role: Role::Planner,
+            about: $about,
+            source: $source,
+            complexity: $complexity,
+            make: Make::Planner(|| Box::new($policy)),
+        }
+    };
+}
+
+macro_rules! placer {
+    ($name:literal, $make:expr, $about:literal, $source:literal, $complexity:literal) => {
+        PolicyInfo {
+            name: $name,
+            role: Role::Placer,
+            about: $about,
+            source: $source,
+            complexity: $complexity,
+            make: Make::Placer($make),
+        }
+    };
+}
+
+static POLICIES: &[PolicyInfo] = &[
+    planner!(
+        "heft",
+        list::Heft,
+        "by upward rank, each task where it finishes first, gaps included",
+        "Topcuoglu, Hariri, Wu 2002",
+        "n p + e + n log n"
+    ),
+    planner!(
+        "cpop",
+        list::Cpop,
+        "the critical path on the one node that runs it fastest, all else where it finishes first",
+        "Topcuoglu, Hariri, Wu 2002",
+        "n p + e + n log n"
+    ),
+    planner!(
+        "peft",
+        list::Peft,
+        "earliest finish plus the least that the rest can take from there (optimistic cost table)",
+        "Arabnejad, Barbosa 2014",
+        "(n + e) p + n log n"
+    ),
+    planner!(
+        "lookahead",
+        list::Lookahead,
+        "HEFT that chooses the node from which the last child finishes first",
+        "Bittencourt, Sakellariou, Madeira 2010",
+        "e p^2"
+    ),
+    planner!(
+        "dls",
+        list::Dls,
+        "the pair of ready task and node with the highest dynamic level",
+        "Sih, Lee 1993",
+        "n (p + g)"
+    ),
+    planner!(
+        "min-min",
+        list::MinMin,
+        "the ready task that can finish first, where it does",
+        "Ibarra, Kim 1977",
+        "n (p + g)"
+    ),
+    planner!(
+        "max-min",
+        list::MaxMin,
+        "the ready task whose earliest finish is latest, where it finishes first",
+        "Ibarra, Kim 1977",
+        "n (p + g)"
+    ),
+    planner!(
+        "sufferage",
+        list::Sufferage,
+        "the ready task that loses most if it does not get its best node",
+        "Maheswaran et al. 1999",
+        "n (p + g)"
+    ),
+    planner!(
+        "mct",
+        list::Mct,
+        "in topological order, each task where it finishes first",
+        "Armstrong, Hensgen, Kidd 1998",
+        "n p + e"
+    ),
+    placer!(
+        "eft",
+        |_| Box::<balance::Eft>::default(),
+        "online: ready tasks by upward rank, each where it is expected to finish first",
+        "Topcuoglu, Hariri, Wu 2002",
+        "n p + e"
+    ),
+    planner!(
+        "olb",
+        list::Olb,
+        "in topological order, each task on the node that is free first",
+        "Armstrong, Hensgen, Kidd 1998",
+        "n p + e"
+    ),
+    planner!(
+        "etf",
+        list::Etf,
+        "the pair of ready task and node that can start first",
+        "Hwang, Chow, Anger, Lee 1989",
+        "n (p + g)"
+    ),
+    planner!(
+        "met",
+        list::Met,
+        "each task on the node that runs it fastest, whatever the load",
+        "Armstrong, Hensgen, Kidd 1998",
+        "n p + e"
+    ),
+    planner!(
+        "fastest-node",
+        list::FastestNode,
+        "everything on the node that runs the whole job fastest",
+        "",
+        "n p + e"
+    ),
+    placer!(
+        "random",
+        |rng| Box::new(balance::Random::new(rng)),
+        "each ready task on a random node that can run it",
+        "",
+        "n p"
+    ),
+    placer!("round-robin", |_| Box::<balance::RoundRobin>::default(), "nodes take turns", "", "n p"),
+    placer!(
+        "least-connection",
+        |_| Box::<balance::LeastConnection>::default(),
+        "each ready task on the node with the fewest unfinished tasks",
+        "Zhang 2000",
+        "n p"
+    ),
+];
