@@ -41,7 +41,7 @@ type Progress = Box<dyn FnMut(&Snapshot) + Send>;
 /// #[derive(Debug)]
 /// struct First;
 /// impl Placer for First {
-///     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> mdts_core::Result<()> {
+///     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<(), mdts_core::Error> {
 ///         step.ready().iter().for_each(|task| decisions.place(*task, 0.into()));
 ///         Ok(())
 ///     }
@@ -111,7 +111,7 @@ impl<P: Placer> Runner<P> {
     ///
     /// # Errors
     /// [`Error::Executor`] if the executor cannot go on, [`Error::BadDecision`] if the policy places a task where
-    /// it cannot be, [`Error::Stuck`] if nothing runs and nothing will, [`Error::BadSetting`] if the instance is
+    /// it cannot be, whatever else the policy fails with, [`Error::Stuck`] if nothing runs and nothing will, [`Error::BadSetting`] if the instance is
     /// not of this job.
     pub async fn run<E: Executor + ?Sized>(self, executor: &mut E) -> Result<RunReport> {
         if self.job.len() != self.instance.tasks() {
@@ -144,11 +144,11 @@ struct Counted<P> {
 impl<P: Placer> Placer for Counted<P> {
     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
         let begin = std::time::Instant::now();
-        self.policy.place(step, decisions)?;
+        let placed = self.policy.place(step, decisions);
         self.spent += begin.elapsed();
         self.steps += 1;
         self.decisions += decisions.as_slice().len();
-        Ok(())
+        placed
     }
 
     fn watches_progress(&self) -> bool {
