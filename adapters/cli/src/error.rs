@@ -11,13 +11,16 @@ use mdts_core::Error as CoreError;
 pub(crate) enum Error {
     /// Something is wrong with a workflow.
     #[error(transparent)]
-    Dag(#[from] mdts_dag::Error),
+    Dag(mdts_dag::Error),
     /// Something is wrong with a cluster, a plan or a run.
     #[error(transparent)]
-    Core(#[from] CoreError),
+    Core(CoreError),
     /// A flag or a setting makes no sense.
     #[error("{0}")]
     Usage(String),
+    /// A file cannot be read.
+    #[error("{}: cannot be read: {source}; check the path and its permissions", path.display())]
+    Input { path: PathBuf, source: io::Error },
     /// A file cannot be written.
     #[error("{}: cannot be written: {source}; choose a file in a folder that exists and that you may write to", path.display())]
     Output { path: PathBuf, source: io::Error },
@@ -38,6 +41,24 @@ pub(crate) enum Error {
 /// Short for results of this crate.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
+impl From<mdts_dag::Error> for Error {
+    fn from(error: mdts_dag::Error) -> Self {
+        match error {
+            mdts_dag::Error::Io { path, source } => Self::Input { path, source },
+            other => Self::Dag(other),
+        }
+    }
+}
+
+impl From<CoreError> for Error {
+    fn from(error: CoreError) -> Self {
+        match error {
+            CoreError::Io { path, source } => Self::Input { path, source },
+            other => Self::Core(other),
+        }
+    }
+}
+
 impl Error {
     /// 1 if the work failed, 2 if what was asked for is wrong.
     pub(crate) fn exit_code(&self) -> ExitCode {
@@ -50,7 +71,7 @@ impl Error {
                     | CoreError::Stuck(_)
             ),
             Self::InvalidPlan { .. } | Self::Plot(_) | Self::Stdout(_) | Self::System { .. } => true,
-            Self::Dag(_) | Self::Usage(_) | Self::Output { .. } => false,
+            Self::Dag(_) | Self::Usage(_) | Self::Input { .. } | Self::Output { .. } => false,
         };
         ExitCode::from(if failed { 1 } else { 2 })
     }
@@ -91,7 +112,10 @@ mod tests {
     fn messages_become_one_line() {
         let table = [
             ("plain", "plain"),
-            ("error at line 1\n  |\n1 | x = \n  |     ^\nexpected a value\n", "error at line 1, expected a value"),
+            (
+                "error at line 1\n  |\n1 | x = \n  |     ^\nexpected a value\n",
+                "error at line 1, expected a value",
+            ),
             ("a\tb\u{1b}[31m", "a\u{fffd}b\u{fffd}[31m"),
         ];
         for (message, expected) in table {

@@ -30,7 +30,9 @@ pub(crate) struct Job {
 /// Those of [`format::read_path`].
 pub(crate) fn job(path: Option<&Path>) -> Result<Job> {
     let (graph, label) = match path {
-        None => (format::read(EXAMPLE.as_bytes(), format::Format::Yaml, "pi.yaml")?, "built-in example".into()),
+        None => {
+            (format::read(EXAMPLE.as_bytes(), format::Format::Yaml, "pi.yaml")?, "built-in example".into())
+        }
         Some(path) if path == Path::new(STDIN) => {
             (format::read_from(io::stdin().lock(), None, STDIN)?, "standard input".into())
         }

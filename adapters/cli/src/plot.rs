@@ -102,7 +102,8 @@ fn draw_panel(panel: &Panel, area: &Area<'_>) -> Drawn {
         if high > low {
             chart.draw_series([PathElement::new(whisker, BLACK.mix(0.7).stroke_width(2))])?;
         }
-        let text = EmptyElement::at((high.max(*value), middle)) + Text::new(number(*value), (6, -6), (FONT, 12));
+        let text =
+            EmptyElement::at((high.max(*value), middle)) + Text::new(number(*value), (6, -6), (FONT, 12));
         chart.draw_series([text])?;
     }
     if let Some(bound) = panel.bound {

@@ -18,7 +18,9 @@ pub(crate) fn steps(steps: u64, quiet: bool) -> ProgressBar {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("█▉░")
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("█▉░")
 }
 
 /// Shows how far a run is.
@@ -39,7 +41,8 @@ impl RunProgress {
             (true, _) => Self::Off,
             (false, false) => Self::Lines(None),
             (false, true) => Self::Bar(
-                ProgressBar::new(tasks as u64).with_style(style("{bar:30} {pos}/{len} tasks  {elapsed}  {msg}")),
+                ProgressBar::new(tasks as u64)
+                    .with_style(style("{bar:30} {pos}/{len} tasks  {elapsed}  {msg}")),
             ),
         }
     }
@@ -61,7 +64,8 @@ impl RunProgress {
                     return;
                 }
                 *last = Some(Instant::now());
-                let line = format!("{:.1} s: {ended} of {} tasks; {}", moment.now, moment.tasks, details(moment));
+                let line =
+                    format!("{:.1} s: {ended} of {} tasks; {}", moment.now, moment.tasks, details(moment));
                 // Progress that cannot be shown is no reason to stop.
                 writeln!(std::io::stderr(), "{line}").ok();
             }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use config::{Config, ConfigError, Environment, File};
+use config::{Config, ConfigError, Environment, File, Value};
 use mdts_core::SlotModel;
 use mdts_dag::DataModel;
 use serde::Deserialize;
@@ -40,24 +40,21 @@ pub(crate) struct ModelFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster: Option<PathBuf>,
     /// How many tasks a node runs at a time: one, or as many as its resources hold; default: the cluster's own
-    #[arg(long, value_name = "MODEL", value_parser = slots_parser())]
+    #[arg(long, value_name = "MODEL", value_parser = parser::<SlotModel>())]
     pub(crate) slots: Option<SlotModel>,
     /// What moves between nodes: every dependency's own bytes, or each file once [default: edges]
-    #[arg(long, value_name = "MODEL", value_parser = data_parser())]
+    #[arg(long, value_name = "MODEL", value_parser = parser::<DataModel>())]
     pub(crate) data: Option<DataModel>,
     /// Seed of all that is random [default: 0]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
-fn slots_parser() -> impl TypedValueParser<Value = SlotModel> {
-    PossibleValuesParser::new(["exclusive", "resources"])
-        .map(|name| if name == "exclusive" { SlotModel::Exclusive } else { SlotModel::Resources })
-}
-
-fn data_parser() -> impl TypedValueParser<Value = DataModel> {
-    PossibleValuesParser::new(["edges", "files"])
-        .map(|name| if name == "edges" { DataModel::Edges } else { DataModel::Files })
+fn parser<T: Choice>() -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(T::WORDS.iter().map(|(word, _)| *word)).try_map(|word| {
+        let found = T::WORDS.iter().find(|(known, _)| *known == word);
+        found.map(|(_, choice)| *choice).ok_or("not one of the words")
+    })
 }
 
 /// Flags that some commands have beside [`ModelFlags`].
@@ -69,8 +66,19 @@ pub(crate) struct OtherFlags<'a> {
     pub(crate) logs: Option<&'a Path>,
 }
 
+/// What the sources say, choices still as they are written.
+#[derive(Debug, Deserialize)]
+struct Raw {
+    cluster: Option<PathBuf>,
+    policy: String,
+    slots: Option<Value>,
+    data_model: Value,
+    seed: u64,
+    logs: PathBuf,
+}
+
 /// What holds after all sources were heard.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// Cluster file; absent: this machine.
     pub(crate) cluster: Option<PathBuf>,
@@ -93,28 +101,62 @@ impl Settings {
     /// [`Error::Usage`] if the file or the environment has an unknown name or a value out of range.
     pub(crate) fn load(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Self> {
         check_names()?;
-        Self::merge(flags, other).map_err(|error| explain(&error))
+        let raw = merge(flags, other).map_err(|error| explain(&error))?;
+        Ok(Self {
+            cluster: raw.cluster,
+            policy: raw.policy,
+            slots: raw.slots.map(|value| choice("slots", value)).transpose()?,
+            data_model: choice("data_model", raw.data_model)?,
+            seed: raw.seed,
+            logs: raw.logs,
+        })
     }
+}
 
-    fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Self, ConfigError> {
-        let path = |path: Option<&Path>| path.map(|p| p.to_string_lossy().into_owned());
-        let (slots, data) = (flags.slots.map(slots_name), flags.data.map(data_name));
-        Config::builder()
-            .set_default("policy", "heft")?
-            .set_default("data_model", "edges")?
-            .set_default("seed", 0)?
-            .set_default("logs", ".mdts/logs")?
-            .add_source(File::from(Path::new(FILE)).required(false))
-            .add_source(Environment::with_prefix("MDTS").ignore_empty(true).source(Some(environment())))
-            .set_override_option("cluster", path(flags.cluster.as_deref()))?
-            .set_override_option("policy", other.policy)?
-            .set_override_option("slots", slots)?
-            .set_override_option("data_model", data)?
-            .set_override_option("seed", flags.seed)?
-            .set_override_option("logs", path(other.logs))?
-            .build()?
-            .try_deserialize()
-    }
+/// One of few words.
+trait Choice: Copy + Send + Sync + 'static {
+    const WORDS: &'static [(&'static str, Self)];
+}
+
+impl Choice for SlotModel {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("exclusive", Self::Exclusive), ("resources", Self::Resources)];
+}
+
+impl Choice for DataModel {
+    const WORDS: &'static [(&'static str, Self)] = &[("edges", Self::Edges), ("files", Self::Files)];
+}
+
+fn choice<T: Choice>(name: &str, value: Value) -> Result<T> {
+    let origin = value.origin().unwrap_or("settings").to_owned();
+    let word = value.into_string().map_err(|error| explain(&error))?;
+    let found = T::WORDS.iter().find(|(known, _)| *known == word).map(|(_, choice)| *choice);
+    found.ok_or_else(|| {
+        let words: Vec<&str> = T::WORDS.iter().map(|(known, _)| *known).collect();
+        let word = word.escape_debug();
+        Error::Usage(format!("{origin}: {name}: '{word}' is not known; write {}", words.join(" or ")))
+    })
+}
+
+/// Asks all sources.
+fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Raw, ConfigError> {
+    let path = |path: Option<&Path>| path.map(|p| p.to_string_lossy().into_owned());
+    let (slots, data) = (flags.slots.map(slots_name), flags.data.map(data_name));
+    Config::builder()
+        .set_default("policy", "heft")?
+        .set_default("data_model", "edges")?
+        .set_default("seed", 0)?
+        .set_default("logs", ".mdts/logs")?
+        .add_source(File::from(Path::new(FILE)).required(false))
+        .add_source(Environment::with_prefix("MDTS").ignore_empty(true).source(Some(environment())))
+        .set_override_option("cluster", path(flags.cluster.as_deref()))?
+        .set_override_option("policy", other.policy)?
+        .set_override_option("slots", slots)?
+        .set_override_option("data_model", data)?
+        .set_override_option("seed", flags.seed)?
+        .set_override_option("logs", path(other.logs))?
+        .build()?
+        .try_deserialize()
 }
 
 /// The variables that are settings; others that begin with `MDTS_` are not ours to judge.
@@ -128,7 +170,7 @@ fn environment() -> HashMap<String, String> {
 fn check_names() -> Result<()> {
     let source = File::from(Path::new(FILE)).required(false);
     let config = Config::builder().add_source(source).build().map_err(|error| explain(&error))?;
-    let table: HashMap<String, config::Value> = config.try_deserialize().map_err(|error| explain(&error))?;
+    let table: HashMap<String, Value> = config.try_deserialize().map_err(|error| explain(&error))?;
     let mut unknown: Vec<&String> = table.keys().filter(|key| !NAMES.contains(&key.as_str())).collect();
     unknown.sort();
     match unknown.first() {
@@ -153,6 +195,7 @@ fn explain(error: &ConfigError) -> Error {
             let place = origin.as_deref().unwrap_or("settings");
             format!("{place}: {}: {error}", key.as_deref().unwrap_or("a value"))
         }
+        ConfigError::FileParse { cause, .. } => format!("{FILE}: {cause}"),
         other => format!("settings: {other}"),
     };
     Error::Usage(one_line(&message) + "; mdts --help lists the settings")

@@ -39,13 +39,13 @@ pub(crate) struct Compare {
     #[command(flatten)]
     model: ModelFlags,
     /// Sigma of lognormal factors on run times, that policies do not know
-    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     noise: f64,
     /// Hidden factors of 1 +- X on run times, one per node and kind of task
-    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     affinity: f64,
     /// Mean number of failures of each node in the time of the lower bound; each lasts a tenth of it
-    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     failures: f64,
     /// Number of seeds, the first is that of --seed [default: 1, or 10 with noise, affinity or failures]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -155,7 +155,9 @@ impl Compare {
             chosen.extend(new);
         }
         if chosen.is_empty() {
-            return Err(Error::Usage("--policies: no policy is named; write for example heft,peft or all".into()));
+            return Err(Error::Usage(
+                "--policies: no policy is named; write for example heft,peft or all".into(),
+            ));
         }
         Ok(chosen)
     }
@@ -170,7 +172,8 @@ impl Compare {
             let job = input::job(path)?;
             let instance = input::instance(&job, machines, settings.data_model)?;
             let name = job.graph.name();
-            let same = cases.iter().filter(|c| c.dag == name || c.dag.starts_with(&format!("{name} ("))).count();
+            let same =
+                cases.iter().filter(|c| c.dag == name || c.dag.starts_with(&format!("{name} ("))).count();
             let dag = if same == 0 { name.to_owned() } else { format!("{name} ({})", same + 1) };
             cases.push(Case { dag, instance });
         }
@@ -188,8 +191,13 @@ impl Compare {
             repair: bound * REPAIR_SHARE,
             most: MOST_FAILURES,
         });
-        let conditions =
-            Conditions { seed, noise: self.noise, affinity: self.affinity, failures, ..Conditions::default() };
+        let conditions = Conditions {
+            seed,
+            noise: self.noise,
+            affinity: self.affinity,
+            failures,
+            ..Conditions::default()
+        };
         conditions.check()?;
         Ok(conditions)
     }
@@ -212,7 +220,9 @@ impl Compare {
                 self.simulate(case, policy, seed, bound)?
             });
         }
-        let mean = |value: fn(&Objectives) -> f64| runs.iter().map(|(o, _)| value(o)).sum::<f64>() / runs.len() as f64;
+        let mean = |value: fn(&Objectives) -> f64| {
+            runs.iter().map(|(o, _)| value(o)).sum::<f64>() / runs.len() as f64
+        };
         let makespans = || runs.iter().map(|(o, _)| o.makespan);
         Ok(Row {
             dag: case.dag.clone(),
@@ -231,7 +241,13 @@ impl Compare {
     }
 
     /// One run in the simulator. What lost attempts cost is not counted, the time that they take is.
-    fn simulate(&self, case: &Case, policy: &'static PolicyInfo, seed: u64, bound: f64) -> Result<(Objectives, f64)> {
+    fn simulate(
+        &self,
+        case: &Case,
+        policy: &'static PolicyInfo,
+        seed: u64,
+        bound: f64,
+    ) -> Result<(Objectives, f64)> {
         let mut seconds = 0.0;
         let placer = Timed { placer: policy.placer(seed), seconds: &mut seconds };
         let arrivals = vec![(0.0, case.instance.clone())];
@@ -280,7 +296,6 @@ fn table(rows: &[Row], spread: bool) -> String {
     let (makespan, slr) = (numbers(|r| r.makespan), numbers(|r| r.slr));
     let (low, high) = (numbers(|r| r.makespan_low), numbers(|r| r.makespan_high));
     let (imbalance, cost) = (numbers(|r| r.imbalance), numbers(|r| r.cost));
-    let time = numbers(|r| (r.plan_seconds * 1e6).round() / 1e3);
     let range = if spread { ">low to high" } else { "" };
     let mut table =
         Table::new(["policy", ">makespan s", range, ">vs best", ">SLR", ">imbalance s", ">cost", ">plan ms"]);
@@ -294,7 +309,7 @@ fn table(rows: &[Row], spread: bool) -> String {
             slr[i].clone(),
             imbalance[i].clone(),
             cost[i].clone(),
-            time[i].clone(),
+            format!("{:.3}", row.plan_seconds * 1e3),
         ]);
     }
     table.show()
@@ -308,7 +323,7 @@ fn panels(report: &Report) -> Vec<Panel> {
         .chunk_by(|a, b| a.dag == b.dag)
         .map(|rows| Panel {
             title: rows[0].dag.clone(),
-            measure: "makespan in seconds",
+            measure: "makespan in seconds; the line is the lower bound",
             bound: Some(rows[0].lower_bound),
             bars: rows.iter().map(|r| (r.policy, r.makespan, r.makespan_low, r.makespan_high)).collect(),
         })

@@ -78,7 +78,9 @@ impl Convert {
             (true, Some(format)) if !self.json => format.into(),
             (true, Some(_)) => return usage("--json needs standard output for itself; name a file to write"),
             (true, None) => return usage("say the format of standard output with --to FORMAT"),
-            (false, Some(_)) => return usage("--to is for standard output; the extension of a file tells its format"),
+            (false, Some(_)) => {
+                return usage("--to is for standard output; the extension of a file tells its format");
+            }
             (false, None) => format::Format::for_writing(to)?,
         };
         if format == format::Format::Dax {
@@ -106,7 +108,11 @@ impl Convert {
             return output::print_json(&report);
         }
         let Report { output: file, format, tasks, edges, .. } = report;
-        if quiet { Ok(()) } else { output::print(&format!("wrote {file}: {format}, {tasks} tasks, {edges} edges\n")) }
+        if quiet {
+            Ok(())
+        } else {
+            output::print(&format!("wrote {file}: {format}, {tasks} tasks, {edges} edges\n"))
+        }
     }
 
     /// What to read (none if it is generated) and what to write.
@@ -137,7 +143,8 @@ fn usage<T>(message: &str) -> Result<T> {
 
 /// The generators with their parameters, for `--help`.
 fn generators() -> String {
-    let mut text = "Generate the workflow instead of reading one: NAME or NAME:parameter=value,...\n\n".to_owned();
+    let mut text =
+        "Generate the workflow instead of reading one: NAME or NAME:parameter=value,...\n\n".to_owned();
     for generator in generate::Generator::all() {
         let parameters: Vec<String> =
             generator.parameters().into_iter().map(|(name, value)| format!("{name}={value}")).collect();

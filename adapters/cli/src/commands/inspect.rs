@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::input;
 use crate::output;
 use crate::settings::{ModelFlags, OtherFlags, Settings};
-use crate::text::{bytes, number};
+use crate::text::{bytes, count, number};
 
 /// Arguments of `mdts inspect`.
 #[derive(Debug, clap::Args)]
@@ -82,19 +82,21 @@ fn show(report: &Report, cluster: &str) -> String {
     let shape = &report.shape;
     let mut text = format!("{}\n", shape.name);
     let mut line = |what: &str, value: String| _ = writeln!(text, "  {what:<22}{value}");
-    line("tasks", format!("{} of {} kinds", shape.tasks, shape.kinds));
+    line("tasks", format!("{} of {}", shape.tasks, count(shape.kinds, "kind")));
     line("edges", shape.edges.to_string());
     line("depth", format!("{} tasks on the longest path", shape.depth));
     line("width", format!("{} tasks on the widest level", shape.width));
     line("work", format!("{} s on a node of speed 1", number(shape.work_seconds)));
     line("critical path", format!("{} s on nodes of speed 1", number(shape.critical_path_seconds)));
-    line("data", format!("{} over dependencies, {} files", bytes(shape.data_bytes), shape.files));
+    line("data", format!("{} over dependencies, {}", bytes(shape.data_bytes), count(shape.files, "file")));
     if shape.unknown_work > 0 {
         line("unknown run times", format!("{} tasks, counted as 0 s above", shape.unknown_work));
     }
-    line("cluster", format!("{cluster}: {} nodes, {} slots", report.nodes, report.slots));
+    line("cluster", format!("{cluster}: {}, {} slots", count(report.nodes, "node"), report.slots));
     match report.lower_bounds {
-        None => line("lower bound", "none: the workflow does not fit this machine; use --cluster FILE".into()),
+        None => {
+            line("lower bound", "none: the workflow does not fit this machine; use --cluster FILE".into())
+        }
         Some(b) => line(
             "lower bound",
             format!(
@@ -107,7 +109,10 @@ fn show(report: &Report, cluster: &str) -> String {
         ),
     }
     if let Some(ratio) = report.communication_to_computation {
-        line("transfers to work", format!("{} (mean seconds of all transfers over those of all tasks)", number(ratio)));
+        line(
+            "transfers to work",
+            format!("{} (mean seconds of all transfers over those of all tasks)", number(ratio)),
+        );
     }
     text
 }

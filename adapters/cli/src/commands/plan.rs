@@ -162,9 +162,13 @@ fn show(report: &Report<'_>, instance: &Instance, machines: &Machines, plan: &po
         report.slots,
         report.data,
     );
-    _ = writeln!(text, "  policy       {}, {} ms", report.policy, number(report.plan_seconds * 1e3));
+    _ = writeln!(text, "  policy       {}, planned in {:.3} ms", report.policy, report.plan_seconds * 1e3);
     _ = writeln!(text, "  makespan     {} s, verified", number(report.makespan));
-    _ = writeln!(text, "  lower bound  {}", above_bound(report.makespan, &report.lower_bounds, report.optimal));
+    _ = writeln!(
+        text,
+        "  lower bound  {}",
+        above_bound(report.makespan, &report.lower_bounds, report.optimal)
+    );
     _ = writeln!(text, "  SLR          {}\n", number(report.slr));
     text + &utilisation(instance, plan)
 }
@@ -185,10 +189,8 @@ pub(super) fn above_bound(makespan: f64, bounds: &Bounds, optimal: bool) -> Stri
 /// Per node: tasks, busy seconds and the share of its slots or cores in use until the makespan.
 fn utilisation(instance: &Instance, plan: &policy::Plan) -> String {
     let rows = plan.schedule.by_node(instance.nodes());
-    let busy: Vec<f64> = rows
-        .iter()
-        .map(|row| row.iter().map(|p| (p.finish - p.start) * load(instance, p)).sum())
-        .collect();
+    let busy: Vec<f64> =
+        rows.iter().map(|row| row.iter().map(|p| (p.finish - p.start) * load(instance, p)).sum()).collect();
     let makespan = plan.objectives.makespan;
     let mut table = Table::new(["node", ">tasks", ">busy s", ">use", ""]);
     let texts = column(&busy);

@@ -43,7 +43,13 @@ impl Policies {
         }
         let mut table = Table::new(["policy", "role", "what it does", "source", "cost"]);
         for row in policies {
-            table.row([row.name.into(), row.role, row.about.into(), row.source.into(), row.complexity.into()]);
+            table.row([
+                row.name.into(),
+                row.role,
+                row.about.into(),
+                row.source.into(),
+                row.complexity.into(),
+            ]);
         }
         output::print(&table.show())
     }

@@ -45,7 +45,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     model: ModelFlags,
     /// Run no commands: every task sleeps for its run time on its node times SCALE
-    #[arg(long, value_name = "SCALE")]
+    #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
     /// Folder for the output of the tasks [default: .mdts/logs]
     #[arg(long, value_name = "DIR")]
@@ -147,9 +147,9 @@ impl Run {
         let policy = policy::find(&settings.policy)?;
         let job = input::job(self.dag.as_deref())?;
         if self.emulate.is_none()
-            && let Err(error) = LocalExecutor::check(&job.graph)
+            && let Err(mdts_core::Error::Executor(message)) = LocalExecutor::check(&job.graph)
         {
-            return Err(Error::Usage(format!("{}: {error}", job.label)));
+            return Err(Error::Usage(format!("{}: {message}", job.label)));
         }
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
@@ -282,7 +282,13 @@ fn show_plan(ready: &Ready) -> Result<String> {
         count(ready.instance.nodes(), "node"),
         input::slots_name(ready.instance.slots())
     );
-    _ = writeln!(text, "  planned by {} in {} ms: {} s, verified", ready.policy.name, number(ready.plan.seconds * 1e3), number(makespan));
+    _ = writeln!(
+        text,
+        "  planned by {} in {:.3} ms: {} s, verified",
+        ready.policy.name,
+        ready.plan.seconds * 1e3,
+        number(makespan)
+    );
     _ = writeln!(text, "  lower bound {}\n", above_bound(makespan, &bounds, ready.plan.is_optimal()));
     let mut rows = vec![(ready.policy.name, makespan, ready.plan.objectives.slr)];
     for name in BASELINES.into_iter().filter(|name| *name != ready.policy.name) {
@@ -303,7 +309,8 @@ fn show_plan(ready: &Ready) -> Result<String> {
 fn show_report(report: &Report<'_>, scale: f64) -> String {
     let mut text = String::new();
     let mut line = |what: &str, value: String| _ = writeln!(text, "  {what:<12}{value}");
-    let emulated = if scale == 1.0 { String::new() } else { format!(" (the plan's seconds times {})", number(scale)) };
+    let emulated =
+        if scale == 1.0 { String::new() } else { format!(" (the plan's seconds times {})", number(scale)) };
     line(
         "makespan",
         format!(
@@ -329,7 +336,9 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
         format!(
             "{} us of processor time per task{}",
             number(report.overhead_per_task_us.round()),
-            report.peak_memory_mib.map_or(String::new(), |m| format!(", {} MiB of memory at most", number(m.round())))
+            report
+                .peak_memory_mib
+                .map_or(String::new(), |m| format!(", {} MiB of memory at most", number(m.round())))
         ),
     );
     for failure in report.failures.iter().take(MOST_FAILURES) {

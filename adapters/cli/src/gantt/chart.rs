@@ -51,7 +51,11 @@ impl Chart {
     }
 
     /// Adds bars and gives each a lane: the first that is free when it starts. O(bars x lanes).
-    pub(crate) fn add(&mut self, instance: &Instance, placements: impl IntoIterator<Item = (Placement, bool)>) {
+    pub(crate) fn add(
+        &mut self,
+        instance: &Instance,
+        placements: impl IntoIterator<Item = (Placement, bool)>,
+    ) {
         let bars = placements.into_iter().map(|(p, failed)| Bar {
             task: p.task,
             kind: instance.graph().kind(p.task),

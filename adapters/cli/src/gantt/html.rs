@@ -13,7 +13,12 @@ pub(super) fn page(title: &str, svg: &str) -> String {
                  autocomplete=\"off\" spellcheck=\"false\">\n<output id=\"found\"></output>\n\
                  <span class=\"hint\">wheel: zoom &middot; drag: move &middot; double-click or Esc: all &middot; click \
                  a kind: show it alone</span>\n<button id=\"all\" type=\"button\">Show all</button>\n</header>\n";
-    document(title, &format!("{tools}<main id=\"chart\">\n{svg}</main>\n<div id=\"card\" hidden></div>\n<script>\n{SCRIPT}</script>\n"))
+    document(
+        title,
+        &format!(
+            "{tools}<main id=\"chart\">\n{svg}</main>\n<div id=\"card\" hidden></div>\n<script>\n{SCRIPT}</script>\n"
+        ),
+    )
 }
 
 /// A page that shows a picture and nothing else.

@@ -26,8 +26,8 @@ const STYLE: &str = include_str!("gantt.css");
 /// Colours that stay apart for all kinds of sight (after Paul Tol's bright and light schemes); beyond them, hues
 /// at the golden angle.
 const COLOURS: [&str; 12] = [
-    "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#77aadd", "#44bb99", "#bbcc33",
-    "#ffaabb", "#99ddff",
+    "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#77aadd", "#44bb99",
+    "#bbcc33", "#ffaabb", "#99ddff",
 ];
 
 /// Draws the picture.
@@ -314,7 +314,9 @@ fn ticks(end: f64) -> Vec<(f64, String)> {
     let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| end / s <= 12.0);
     let step = step.unwrap_or(end);
     let decimals = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
-    (0..=(end / step) as usize).map(|i| (i as f64 * step, format!("{:.decimals$}", i as f64 * step))).collect()
+    (0..=(end / step) as usize)
+        .map(|i| (i as f64 * step, format!("{:.decimals$}", i as f64 * step)))
+        .collect()
 }
 
 /// At most `room` characters, the last an ellipsis if some are left out.
@@ -349,7 +351,10 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         let labels = |end: f64| ticks(end).into_iter().map(|(_, label)| label).collect::<Vec<_>>();
-        assert_eq!(labels(1.0), ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]);
+        assert_eq!(
+            labels(1.0),
+            ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]
+        );
         assert_eq!(labels(81.6), ["0", "10", "20", "30", "40", "50", "60", "70", "80"]);
         for end in [1e-9, 3e-4, 0.5, 7.0, 999.0, 123_456.0, 1e15] {
             assert!((4..=13).contains(&ticks(end).len()), "{end}: {}", ticks(end).len());
