@@ -14,6 +14,7 @@ use crate::settings;
 /// A workflow is a file of tasks and dependencies (WfFormat, Pegasus DAX, STG, DOT, or the own YAML, JSON or TOML,
 /// each also with .gz; - reads standard input). Without one, a built-in example is used; without a cluster, this
 /// machine.
+#[allow(clippy::doc_markdown)] // the text is for the terminal
 #[derive(Debug, Parser)]
 #[command(name = "mdts", version, max_term_width = 110, after_help = settings::HELP, propagate_version = true)]
 pub(crate) struct Args {

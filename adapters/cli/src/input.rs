@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use mdts_core::{Cluster, Instance, SlotModel};
+use mdts_core::{Cluster, Instance};
 use mdts_dag::{DataModel, JobGraph, format};
 
 use crate::error::{Error, Result};
@@ -75,27 +75,12 @@ pub(crate) fn instance(job: &Job, machines: &Machines, data: DataModel) -> Resul
     match Instance::new(job.graph.freeze().into(), machines.cluster.clone(), data) {
         Ok(instance) => Ok(Arc::new(instance)),
         Err(error) => {
-            let remedy = match machines.is_default {
-                true => "; no cluster was given, name one with --cluster FILE".to_owned(),
-                false => format!("; change the workflow or the cluster {}", machines.label),
+            let remedy = if machines.is_default {
+                "; no cluster was given, name one with --cluster FILE".to_owned()
+            } else {
+                format!("; change the workflow or the cluster {}", machines.label)
             };
             Err(Error::Usage(format!("{}: {error}{remedy}", job.label)))
         }
-    }
-}
-
-/// The name of a slot model in files and reports.
-pub(crate) fn slots_name(slots: SlotModel) -> &'static str {
-    match slots {
-        SlotModel::Exclusive => "exclusive",
-        SlotModel::Resources => "resources",
-    }
-}
-
-/// The name of a data model in files and reports.
-pub(crate) fn data_name(data: DataModel) -> &'static str {
-    match data {
-        DataModel::Edges => "edges",
-        DataModel::Files => "files",
     }
 }

@@ -60,7 +60,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn draw_panel(panel: &Panel, area: &Area<'_>) -> Drawn {
-    let count = panel.bars.len() as i32;
+    let count = i32::try_from(panel.bars.len())?;
     let highest = panel.bars.iter().map(|b| b.3).chain(panel.bound).fold(0.0, f64::max);
     let end = if highest > 0.0 { highest * 1.12 } else { 1.0 };
     let mut chart = ChartBuilder::on(area)
@@ -90,10 +90,9 @@ fn draw_panel(panel: &Panel, area: &Area<'_>) -> Drawn {
         .y_label_formatter(&name)
         .label_style((FONT, 13))
         .draw()?;
-    for (i, (_, value, low, high)) in panel.bars.iter().enumerate() {
-        let row = count - 1 - i as i32;
+    for (row, (_, value, low, high)) in (0..count).rev().zip(&panel.bars) {
         let (above, below) = (SegmentValue::Exact(row + 1), SegmentValue::Exact(row));
-        let colour = if i == 0 { RGBColor(34, 136, 51) } else { RGBColor(68, 119, 170) };
+        let colour = if row == count - 1 { RGBColor(34, 136, 51) } else { RGBColor(68, 119, 170) };
         let mut bar = Rectangle::new([(0.0, below), (*value, above)], colour.filled());
         bar.set_margin(3, 3, 0, 0);
         chart.draw_series([bar])?;

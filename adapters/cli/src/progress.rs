@@ -1,5 +1,6 @@
 //! Progress of long work on standard error: a bar on a terminal, plain lines elsewhere.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -77,7 +78,7 @@ fn details(moment: &Snapshot) -> String {
     let mut text = format!("{} running", moment.running);
     for (n, what) in [(moment.failed, "failed"), (moment.blocked, "blocked"), (moment.retried, "repeated")] {
         if n > 0 {
-            text += &format!(", {n} {what}");
+            _ = write!(text, ", {n} {what}");
         }
     }
     text

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use config::{Config, ConfigError, Environment, File, Value};
+use config::{Config, ConfigError, Environment, File, Value, ValueKind};
 use mdts_core::SlotModel;
 use mdts_dag::DataModel;
 use serde::Deserialize;
 
+use crate::choice::Choice;
 use crate::error::{Error, Result, did_you_mean, one_line};
-use crate::input::{data_name, slots_name};
 
 /// The file with settings, in the folder where a command runs.
 const FILE: &str = "mdts.toml";
@@ -40,21 +39,14 @@ pub(crate) struct ModelFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster: Option<PathBuf>,
     /// How many tasks a node runs at a time: one, or as many as its resources hold; default: the cluster's own
-    #[arg(long, value_name = "MODEL", value_parser = parser::<SlotModel>())]
+    #[arg(long, value_name = "MODEL", value_parser = SlotModel::parser())]
     pub(crate) slots: Option<SlotModel>,
     /// What moves between nodes: every dependency's own bytes, or each file once [default: edges]
-    #[arg(long, value_name = "MODEL", value_parser = parser::<DataModel>())]
+    #[arg(long, value_name = "MODEL", value_parser = DataModel::parser())]
     pub(crate) data: Option<DataModel>,
     /// Seed of all that is random [default: 0]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-}
-
-fn parser<T: Choice>() -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(T::WORDS.iter().map(|(word, _)| *word)).try_map(|word| {
-        let found = T::WORDS.iter().find(|(known, _)| *known == word);
-        found.map(|(_, choice)| *choice).ok_or("not one of the words")
-    })
 }
 
 /// Flags that some commands have beside [`ModelFlags`].
@@ -71,8 +63,8 @@ pub(crate) struct OtherFlags<'a> {
 struct Raw {
     cluster: Option<PathBuf>,
     policy: String,
-    slots: Option<Value>,
-    data_model: Value,
+    slots: Option<String>,
+    data_model: String,
     seed: u64,
     logs: PathBuf,
 }
@@ -101,47 +93,39 @@ impl Settings {
     /// [`Error::Usage`] if the file or the environment has an unknown name or a value out of range.
     pub(crate) fn load(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Self> {
         check_names()?;
-        let raw = merge(flags, other).map_err(|error| explain(&error))?;
+        let merged = merge(flags, other).map_err(|error| explain(&error))?;
+        let raw: Raw = merged.clone().try_deserialize().map_err(|error| explain(&error))?;
         Ok(Self {
             cluster: raw.cluster,
             policy: raw.policy,
-            slots: raw.slots.map(|value| choice("slots", value)).transpose()?,
-            data_model: choice("data_model", raw.data_model)?,
+            slots: raw.slots.map(|word| choice("slots", &word, &merged)).transpose()?,
+            data_model: choice("data_model", &raw.data_model, &merged)?,
             seed: raw.seed,
             logs: raw.logs,
         })
     }
 }
 
-/// One of few words.
-trait Choice: Copy + Send + Sync + 'static {
-    const WORDS: &'static [(&'static str, Self)];
-}
-
-impl Choice for SlotModel {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("exclusive", Self::Exclusive), ("resources", Self::Resources)];
-}
-
-impl Choice for DataModel {
-    const WORDS: &'static [(&'static str, Self)] = &[("edges", Self::Edges), ("files", Self::Files)];
-}
-
-fn choice<T: Choice>(name: &str, value: Value) -> Result<T> {
-    let origin = value.origin().unwrap_or("settings").to_owned();
-    let word = value.into_string().map_err(|error| explain(&error))?;
-    let found = T::WORDS.iter().find(|(known, _)| *known == word).map(|(_, choice)| *choice);
-    found.ok_or_else(|| {
-        let words: Vec<&str> = T::WORDS.iter().map(|(known, _)| *known).collect();
-        let word = word.escape_debug();
-        Error::Usage(format!("{origin}: {name}: '{word}' is not known; write {}", words.join(" or ")))
+fn choice<T: Choice>(name: &str, word: &str, from: &Config) -> Result<T> {
+    T::of_word(word).ok_or_else(|| {
+        let (origin, word) = (origin(from, name), word.escape_debug());
+        Error::Usage(format!("{origin}: {name}: '{word}' is not known; write {}", T::all_words()))
     })
 }
 
+/// Where a setting was found.
+fn origin<'a>(from: &'a Config, name: &str) -> &'a str {
+    let value = match &from.cache.kind {
+        ValueKind::Table(table) => table.get(name),
+        _ => None,
+    };
+    value.and_then(Value::origin).unwrap_or("settings")
+}
+
 /// Asks all sources.
-fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Raw, ConfigError> {
+fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigError> {
     let path = |path: Option<&Path>| path.map(|p| p.to_string_lossy().into_owned());
-    let (slots, data) = (flags.slots.map(slots_name), flags.data.map(data_name));
+    let (slots, data) = (flags.slots.map(Choice::word), flags.data.map(Choice::word));
     Config::builder()
         .set_default("policy", "heft")?
         .set_default("data_model", "edges")?
@@ -155,8 +139,7 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Raw, ConfigError> 
         .set_override_option("data_model", data)?
         .set_override_option("seed", flags.seed)?
         .set_override_option("logs", path(other.logs))?
-        .build()?
-        .try_deserialize()
+        .build()
 }
 
 /// The variables that are settings; others that begin with `MDTS_` are not ours to judge.

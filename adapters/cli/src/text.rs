@@ -6,10 +6,7 @@ pub(crate) fn number(x: f64) -> String {
         return "-".into();
     }
     let text = format!("{x:.*}", decimals(x.abs()));
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// Numbers that stand below each other: all with the same number of decimals.
@@ -29,7 +26,7 @@ fn decimals(x: f64) -> usize {
 pub(crate) fn bytes(x: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
     let step = if x >= 1.0 { ((x.log10() / 3.0) as usize).min(units.len() - 1) } else { 0 };
-    format!("{} {}", number(x / 1000_f64.powi(step as i32)), units[step])
+    format!("{} {}", number(x / 1000_f64.powf(step as f64)), units[step])
 }
 
 /// `1 task`, `2 tasks`.
@@ -80,10 +77,11 @@ impl Table {
             let mut line = String::new();
             for ((cell, width), align) in row.iter().zip(&widths).zip(&self.align) {
                 let pad = " ".repeat(width - cell.chars().count());
-                line += &match align {
-                    Align::Left => format!("{cell}{pad}  "),
-                    Align::Right => format!("{pad}{cell}  "),
+                let [before, after] = match align {
+                    Align::Left => [cell, pad.as_str()],
+                    Align::Right => [pad.as_str(), cell],
                 };
+                line.extend([before, after, "  "]);
             }
             text += line.trim_end();
             text.push('\n');

@@ -12,6 +12,7 @@ use mdts_core::{Instance, Objectives, lower_bounds, objectives};
 use mdts_policies::PolicyInfo;
 use serde::Serialize;
 
+use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::gantt::Form;
 use crate::input::{self, Machines};
@@ -121,8 +122,8 @@ impl Compare {
             of_dag.sort_by(|a, b| a.makespan.total_cmp(&b.makespan));
         });
         let report = Report {
-            slots: input::slots_name(machines.cluster.slots()),
-            data: input::data_name(settings.data_model),
+            slots: machines.cluster.slots().word(),
+            data: settings.data_model.word(),
             nodes: machines.cluster.len(),
             noise: self.noise,
             affinity: self.affinity,
@@ -342,7 +343,9 @@ fn mean_panel(report: &Report, dags: usize) -> Panel {
             None => bars.push((row.policy, row.slr, row.slr, row.slr)),
         }
     }
-    bars.iter_mut().for_each(|bar| bar.1 /= dags as f64);
+    for bar in &mut bars {
+        bar.1 /= dags as f64;
+    }
     bars.sort_by(|a, b| a.1.total_cmp(&b.1));
     let title = format!("mean over {dags} workflows, with the lowest and highest");
     Panel { title, measure: "schedule length ratio", bound: Some(1.0), bars }

@@ -1,5 +1,6 @@
 //! `mdts convert IN OUT`: from one format to another, or from a generator to a file.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -12,6 +13,7 @@ use crate::output::{self, OutputFile};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 
 /// Arguments of `mdts convert`.
+#[allow(clippy::doc_markdown)] // the texts are for the terminal
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mdts convert montage.dax.gz montage.dot\n  \
                         mdts convert workflow.yaml - --to wfformat | jq .\n  \
@@ -148,7 +150,7 @@ fn generators() -> String {
     for generator in generate::Generator::all() {
         let parameters: Vec<String> =
             generator.parameters().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-        text += &format!("{}: {} {}\n", generator.name(), generator.about(), parameters.join(","));
+        _ = writeln!(text, "{}: {} {}", generator.name(), generator.about(), parameters.join(","));
     }
     text
 }

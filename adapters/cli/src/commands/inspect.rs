@@ -7,6 +7,7 @@ use mdts_core::{Bounds, Instance, lower_bounds};
 use mdts_dag::analysis::{Shape, shape};
 use serde::Serialize;
 
+use crate::choice::Choice;
 use crate::error::Result;
 use crate::input;
 use crate::output;
@@ -56,8 +57,8 @@ impl Inspect {
         let report = Report {
             shape: shape(&job.graph, &job.graph.freeze()),
             nodes: machines.cluster.len(),
-            slots: input::slots_name(machines.cluster.slots()),
-            data: input::data_name(settings.data_model),
+            slots: machines.cluster.slots().word(),
+            data: settings.data_model.word(),
             lower_bound: bounds.map(|b| b.best()),
             lower_bounds: bounds,
             communication_to_computation: instance.as_deref().and_then(communication),
@@ -95,7 +96,7 @@ fn show(report: &Report, cluster: &str) -> String {
     line("cluster", format!("{cluster}: {}, {} slots", count(report.nodes, "node"), report.slots));
     match report.lower_bounds {
         None => {
-            line("lower bound", "none: the workflow does not fit this machine; use --cluster FILE".into())
+            line("lower bound", "none: the workflow does not fit this machine; use --cluster FILE".into());
         }
         Some(b) => line(
             "lower bound",

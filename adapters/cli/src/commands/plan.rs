@@ -7,6 +7,7 @@ use mdts_core::{Bounds, Instance, Objectives, SlotModel};
 use mdts_dag::JobGraph;
 use serde::Serialize;
 
+use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::gantt::{self, Chart, Form};
 use crate::input::{self, Machines};
@@ -120,8 +121,8 @@ fn report<'a>(
         tasks: instance.tasks(),
         edges: graph.edge_count(),
         nodes: instance.nodes(),
-        slots: input::slots_name(instance.slots()),
-        data: input::data_name(instance.data()),
+        slots: instance.slots().word(),
+        data: instance.data().word(),
         seed,
         makespan: plan.objectives.makespan,
         slr: plan.objectives.slr,

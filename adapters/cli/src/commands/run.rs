@@ -14,6 +14,7 @@ use mdts_policies::PolicyInfo;
 use serde::Serialize;
 
 use super::plan::above_bound;
+use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::gantt::{self, Chart, Form};
 use crate::input::{self, Job, Machines};
@@ -198,9 +199,10 @@ async fn drive(ready: &Ready, executor: &mut dyn Executor, quiet: bool) -> Resul
 
 async fn obey_interrupts(stopper: Stopper) {
     while tokio::signal::ctrl_c().await.is_ok() {
-        match stopper.escalate() {
-            Stop::Cancel => tracing::warn!("interrupted again: cancelling what runs"),
-            _ => tracing::warn!("interrupted: nothing new starts; press Ctrl-C again to cancel what runs"),
+        if stopper.escalate() == Stop::Cancel {
+            tracing::warn!("interrupted again: cancelling what runs");
+        } else {
+            tracing::warn!("interrupted: nothing new starts; press Ctrl-C again to cancel what runs");
         }
     }
 }
@@ -218,8 +220,8 @@ impl Ready {
             dag: graph.name(),
             policy: self.policy.name,
             nodes: self.instance.nodes(),
-            slots: input::slots_name(self.instance.slots()),
-            data: input::data_name(self.instance.data()),
+            slots: self.instance.slots().word(),
+            data: self.instance.data().word(),
             seed: self.settings.seed,
             makespan: run.makespan,
             planned_makespan: self.plan.objectives.makespan * self.scale,
@@ -280,7 +282,7 @@ fn show_plan(ready: &Ready) -> Result<String> {
         count(graph.dependency_count(), "edge"),
         ready.machines.label,
         count(ready.instance.nodes(), "node"),
-        input::slots_name(ready.instance.slots())
+        ready.instance.slots().word()
     );
     _ = writeln!(
         text,

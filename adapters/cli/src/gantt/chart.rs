@@ -44,7 +44,7 @@ impl Chart {
             nodes: instance.cluster().nodes().iter().map(|n| n.name.clone()).collect(),
             lanes: vec![1; instance.nodes()],
             tasks: graph.tasks().map(|t| graph.task_name(t).to_owned()).collect(),
-            kinds: graph.kinds().iter().map(|k| k.to_string()).collect(),
+            kinds: graph.kinds().iter().map(ToString::to_string).collect(),
             bars: Vec::new(),
             bound,
         }

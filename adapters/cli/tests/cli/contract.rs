@@ -79,7 +79,9 @@ fn compare_tells_a_row_per_workflow_and_policy() {
         let report = folder.json(&args);
         let rows = report["rows"].as_array().expect("a list");
         assert_eq!(rows.len(), 4);
-        rows.iter().for_each(|row| assert_keys(row, &keys));
+        for row in rows {
+            assert_keys(row, &keys);
+        }
         let makespan = |row: &Value, key: &str| row[key].as_f64().expect("a number");
         assert!(rows.iter().all(|row| {
             makespan(row, "makespan_low") <= makespan(row, "makespan") + 1e-9
@@ -94,7 +96,9 @@ fn policies_tells_what_they_do() {
     let report = Folder::new().json(&["policies", "--json"]);
     let policies = report["policies"].as_array().expect("a list");
     assert!(policies.iter().any(|p| p["name"] == "heft" && p["role"] == "planner"));
-    policies.iter().for_each(|p| assert_keys(p, &["name", "role", "about", "source"]));
+    for policy in policies {
+        assert_keys(policy, &["name", "role", "about", "source"]);
+    }
 }
 
 #[test]

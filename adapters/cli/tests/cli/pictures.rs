@@ -21,8 +21,8 @@ fn elements(xml: &str) -> Vec<(String, String)> {
         match reader.read_event().expect("well-formed XML") {
             Event::Start(e) | Event::Empty(e) => {
                 let class = e.try_get_attribute("class").expect("well-formed attributes");
-                let class = class.map_or(String::new(), |a| String::from_utf8_lossy(&a.value).into_owned());
-                found.push((String::from_utf8_lossy(e.name().as_ref()).into_owned(), class));
+                let class = class.map_or(String::new(), |a| a.value.into_owned());
+                found.push((e.name().as_ref().to_owned(), class));
             }
             Event::Eof => return found,
             _ => {}

@@ -6,12 +6,8 @@ use crate::diamond;
 fn flags_come_before_environment_before_file_before_defaults() {
     let folder = diamond();
     let policy = |flag: Option<&str>, environment: Option<&str>, file: Option<&str>| {
-        match file {
-            Some(name) => {
-                _ = folder.write("mdts.toml", format!("policy = \"{name}\"\ncluster = \"pair.toml\"\n"))
-            }
-            None => _ = folder.write("mdts.toml", ""),
-        }
+        let text = file.map(|name| format!("policy = \"{name}\"\ncluster = \"pair.toml\"\n"));
+        folder.write("mdts.toml", text.unwrap_or_default());
         let mut command = folder.command(&["plan", "diamond.yaml", "--json"]);
         command.args(flag.map(|name| format!("--policy={name}")));
         if let Some(name) = environment {
