@@ -66,6 +66,7 @@ const POLICIES: [(&str, &str); 6] = [
 ];
 
 /// Rows that differ by more than 1 %, with the makespan when order and downward rank are set as described above.
+#[allow(clippy::unreadable_literal)] // makespans as computed
 const EXPLAINED: [(&str, &str, f64); 22] = [
     ("cpop", "nextflow/rnaseq-dirt02-001.json.gz", 418.727),
     ("cpop", "pegasus/1000genome/1000genome-chameleon-2ch-100k-001.json", 332.347533),
