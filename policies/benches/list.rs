@@ -1,1 +1,70 @@
-fn main() {}
+//! Planning time of every policy. `MDTS_DATA` adds a real workflow.
+
+use std::hint::black_box;
+use std::path::PathBuf;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mdts_core::{Cluster, Instance, Link, Network, Node, Rng, SlotModel};
+use mdts_dag::{DataModel, JobGraph, format, generate};
+use mdts_policies::{find, policies};
+use rand::SeedableRng;
+
+/// Nodes of eight different speeds, 100 MB/s between them.
+fn instance(job: &JobGraph, nodes: usize) -> Instance {
+    let node = |i: usize| Node::new(format!("m{i}")).speed(0.5 + 0.25 * (i % 8) as f64);
+    let network = Network::uniform(Link { latency: 0.0, bandwidth: 100e6 });
+    let cluster = Cluster::new((0..nodes).map(node).collect(), network, SlotModel::Exclusive);
+    let cluster = cluster.expect("a cluster").into();
+    Instance::new(job.freeze().into(), cluster, DataModel::Edges).expect("an instance")
+}
+
+fn generated(text: &str, nodes: usize) -> Instance {
+    instance(&generate::from_text(text, &mut generate::seeded(1)).expect("a known generator"), nodes)
+}
+
+fn bench(criterion: &mut Criterion, group: &str, instance: &Instance, names: &[&str]) {
+    let mut group = criterion.benchmark_group(group);
+    group.sample_size(10).throughput(Throughput::Elements(instance.tasks() as u64));
+    for name in names {
+        let planner = find(name).expect("a policy").planner();
+        group.bench_function(BenchmarkId::from_parameter(name), |b| {
+            b.iter(|| planner.plan(black_box(instance), &mut Rng::seed_from_u64(1)));
+        });
+    }
+    group.finish();
+}
+
+fn all(criterion: &mut Criterion) {
+    let every: Vec<&str> = policies().iter().map(|p| p.name).collect();
+    bench(criterion, "layered 1k x 8", &generated("layered:tasks=1e3", 8), &every);
+}
+
+fn real(criterion: &mut Criterion) {
+    let data = std::env::var_os("MDTS_DATA")
+        .map_or(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data").into(), PathBuf::from);
+    let path = data.join("wfinstances/pegasus/montage/montage-chameleon-dss-125d-001.json.gz");
+    match format::read_path(&path) {
+        Ok(job) => {
+            bench(criterion, "montage 1066 x 8", &instance(&job, 8), &["heft", "cpop", "peft", "lookahead"])
+        }
+        Err(error) => eprintln!("skipped: no data: {error}"),
+    }
+}
+
+fn large(criterion: &mut Criterion) {
+    let pairs = ["heft", "cpop", "peft", "dls", "min-min", "max-min", "sufferage", "etf", "mct"];
+    for tasks in ["1e4", "3e4"] {
+        let instance = generated(&format!("layered:tasks={tasks}"), 32);
+        bench(criterion, &format!("layered {tasks} x 32"), &instance, &pairs);
+    }
+    for tasks in ["1e4", "1e5"] {
+        let instance = generated(&format!("independent:tasks={tasks}"), 32);
+        let fast = ["heft", "cpop", "peft", "min-min", "max-min", "mct"];
+        bench(criterion, &format!("independent {tasks} x 32"), &instance, &fast);
+    }
+    let instance = generated("independent:tasks=1e4", 32);
+    bench(criterion, "independent, grouped by run time, 1e4 x 32", &instance, &["dls", "sufferage", "etf"]);
+}
+
+criterion_group!(benches, all, real, large);
+criterion_main!(benches);

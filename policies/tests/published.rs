@@ -105,13 +105,3 @@ fn topcuoglu_2002() {
 fn arabnejad_2014() {
     check(&ARABNEJAD, &[("heft", 133.0), ("peft", 122.0), ("lookahead", 127.0)]);
 }
-
-#[test]
-fn zz_print() {
-    for e in [&TOPCUOGLU, &ARABNEJAD] {
-        let instance = build(e);
-        for p in mdts_policies::policies() {
-            eprintln!("{} {}", p.name, plan(p.name, &instance).makespan());
-        }
-    }
-}

@@ -1,6 +1,8 @@
 //! What several tests need: the data folder and checks of schedules.
 #![allow(dead_code)] // not every test needs all of it
 
+pub(crate) mod random;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use mdts_policies::find;
 use rand::SeedableRng;
 
 /// A file or folder of the data folder; `None`, and a line that says so, if there is no data folder.
-pub fn data(path: &str, test: &str) -> Option<PathBuf> {
+pub(crate) fn data(path: &str, test: &str) -> Option<PathBuf> {
     let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data");
     let root = match std::env::var_os("MDTS_DATA") {
         Some(root) => {
@@ -27,12 +29,12 @@ pub fn data(path: &str, test: &str) -> Option<PathBuf> {
 }
 
 /// A graph on a cluster.
-pub fn instance(job: &JobGraph, cluster: Cluster, data: DataModel) -> Instance {
+pub(crate) fn instance(job: &JobGraph, cluster: Cluster, data: DataModel) -> Instance {
     Instance::new(job.freeze().into(), Arc::new(cluster), data).expect("every task fits some node")
 }
 
 /// The verified schedule of a policy, in the role of a planner.
-pub fn plan(policy: &str, instance: &Instance) -> Schedule {
+pub(crate) fn plan(policy: &str, instance: &Instance) -> Schedule {
     let planner = find(policy).expect("a known policy").planner();
     let schedule = planner.plan(instance, &mut Rng::seed_from_u64(1)).expect("a plan");
     if let Err(violation) = schedule.verify(instance) {
