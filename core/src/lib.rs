@@ -8,6 +8,7 @@ mod policy;
 pub mod roles;
 pub mod runner;
 pub mod sim;
+pub mod testkit;
 
 pub use cluster::{Capacity, Cluster, Link, Network, NetworkBuilder, Node, NodeId, SlotModel};
 pub use error::{Error, Result};

@@ -73,6 +73,11 @@ impl<P: Placer> Engine<P> {
         self.records.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
     /// The state.
     pub fn state(&self) -> &State {
         &self.state

@@ -132,6 +132,11 @@ impl State {
         self.jobs[job.index()].tasks[task.index()].attempt
     }
 
+    /// Tasks of a job that have not come to their end.
+    pub fn remaining(&self, job: JobId) -> usize {
+        self.jobs[job.index()].remaining
+    }
+
     /// Whether every job has come to its end.
     pub fn is_finished(&self) -> bool {
         self.jobs.iter().all(|job| job.remaining == 0)

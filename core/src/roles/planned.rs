@@ -44,7 +44,11 @@ impl<P: Planner> Planned<P> {
     }
 
     fn plan(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
-        let first = step.trigger() == Trigger::Submitted && step.instance().progress().is_none();
+        let alive = || step.instance().cluster().node_ids().all(|n| step.is_alive(n));
+        let first = step.trigger() == Trigger::Submitted
+            && step.instance().progress().is_none()
+            && step.now() == 0.0 // plans count from there
+            && alive();
         let rest;
         let instance = if first {
             step.instance()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use mdts_dag::{JobGraph, Task};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::engine::TaskRun;
 use crate::{NodeId, Result};
@@ -58,8 +58,10 @@ pub struct Reports {
 }
 
 impl Reports {
-    pub(super) fn new(sender: UnboundedSender<Report>) -> Self {
-        Self { sender }
+    /// A sender and its receiver, for drivers other than [`super::Runner`], wrappers and tests.
+    pub fn channel() -> (Self, UnboundedReceiver<Report>) {
+        let (sender, receiver) = unbounded_channel();
+        (Self { sender }, receiver)
     }
 
     /// Sends a report. Reports to a run that is over are dropped.
@@ -85,6 +87,7 @@ pub trait Executor: Send {
     async fn start(&mut self, batch: Vec<Assignment>, reports: &Reports) -> Result<()>;
 
     /// Stops attempts, with all that they started. Returns when they are stopped; reports about them may follow.
+    /// An attempt that is not running is no error: it may just have ended.
     ///
     /// # Errors
     /// [`crate::Error::Executor`] if they cannot be stopped.

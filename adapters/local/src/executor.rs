@@ -1,0 +1,173 @@
+//! The executor: begins attempts as tokio tasks that each look after one process.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use mdts_core::engine::TaskRun;
+use mdts_core::runner::{Assignment, Executor, Report, Reports};
+use mdts_core::{Cluster, Error, Result};
+use mdts_dag::JobGraph;
+use rustc_hash::FxHashMap;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::process::{self, Setting};
+
+pub(crate) const NO_COMMAND: &str = "the task has no command; use --emulate to run a trace";
+
+/// How processes are run.
+#[derive(Debug, Clone)]
+pub struct LocalOptions {
+    /// Where the output of every attempt goes, see [`crate::log_files`]. It is made if it is not there.
+    pub log_directory: PathBuf,
+    /// Where commands run and files are looked for.
+    pub working_directory: PathBuf,
+    /// Time between asking a cancelled attempt to end and killing it. Default: 5 seconds.
+    pub grace: Duration,
+    /// Processes at a time at most; further attempts wait. Default: 512.
+    pub max_processes: usize,
+    /// Whether an attempt that leaves a declared output missing has failed. Default: yes.
+    pub check_outputs: bool,
+}
+
+impl LocalOptions {
+    /// The defaults, with these directories.
+    pub fn new(log_directory: impl Into<PathBuf>, working_directory: impl Into<PathBuf>) -> Self {
+        Self {
+            log_directory: log_directory.into(),
+            working_directory: working_directory.into(),
+            grace: Duration::from_secs(5),
+            max_processes: 512,
+            check_outputs: true,
+        }
+    }
+}
+
+/// Runs attempts as processes of this machine, whatever node they are placed on.
+///
+/// Each process leads a process group of its own and finds `MDTS_JOB`, `MDTS_TASK`, `MDTS_ATTEMPT` and `MDTS_NODE`
+/// in its environment; its input is empty. An attempt has ended when its process has; what it leaves in its group is
+/// killed then. Cancelling asks the group to end (SIGTERM) and kills it after the grace. So does dropping the
+/// executor, as long as the tokio runtime lives; the end of the runtime kills at once.
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # use mdts_core::{Instance, Placer, Result, runner::{RunReport, Runner}};
+/// # use mdts_dag::{DataModel, JobGraph};
+/// # use mdts_local::{LocalExecutor, LocalOptions, this_machine};
+/// # async fn run(job: Arc<JobGraph>, policy: impl Placer) -> Result<RunReport> {
+/// LocalExecutor::check(&job)?;
+/// let cluster = Arc::new(this_machine()?);
+/// let instance = Instance::new(job.freeze().into(), cluster.clone(), DataModel::Files)?;
+/// let mut executor = LocalExecutor::new(LocalOptions::new("logs", "."), cluster)?;
+/// Runner::new(job, instance.into(), policy).run(&mut executor).await
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct LocalExecutor {
+    setting: Arc<Setting>,
+    permits: Arc<Semaphore>,
+    running: FxHashMap<TaskRun, Running>,
+}
+
+/// An attempt under way. Dropping the sender cancels it, too.
+#[derive(Debug)]
+struct Running {
+    cancel: oneshot::Sender<()>,
+    handle: JoinHandle<()>,
+}
+
+impl LocalExecutor {
+    /// An executor for jobs placed on `cluster`, whose node names the tasks are told.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the log directory cannot be made or the working directory is not there,
+    /// [`Error::BadSetting`] if not even one process may run.
+    pub fn new(mut options: LocalOptions, cluster: Arc<Cluster>) -> Result<Self> {
+        if options.max_processes == 0 {
+            return Err(Error::BadSetting {
+                what: "number of processes",
+                value: "0".to_owned(),
+                expected: "at least 1",
+            });
+        }
+        options.working_directory = in_place(&options.working_directory, Path::canonicalize)?;
+        in_place(&options.log_directory, |path| std::fs::create_dir_all(path))?;
+        let permits = Arc::new(Semaphore::new(options.max_processes.min(Semaphore::MAX_PERMITS)));
+        let running = FxHashMap::default();
+        Ok(Self { setting: Arc::new(Setting { options, cluster }), permits, running })
+    }
+
+    /// Checks before a run that every task has a command.
+    ///
+    /// # Errors
+    /// [`Error::Executor`] that names the first task without one.
+    pub fn check(job: &JobGraph) -> Result<()> {
+        let mut without =
+            job.tasks().filter(|task| task.run.as_ref().is_none_or(|run| run.command.is_empty()));
+        let Some(first) = without.next() else { return Ok(()) };
+        let name = &first.name;
+        Err(Error::Executor(match without.count() {
+            0 => format!("task '{name}': {NO_COMMAND}"),
+            others => format!("task '{name}' and {others} more: {NO_COMMAND}"),
+        }))
+    }
+}
+
+fn in_place<T>(path: &Path, act: impl FnOnce(&Path) -> std::io::Result<T>) -> Result<T> {
+    act(path).map_err(|source| Error::Io { path: path.to_owned(), source })
+}
+
+#[async_trait]
+impl Executor for LocalExecutor {
+    async fn start(&mut self, batch: Vec<Assignment>, reports: &Reports) -> Result<()> {
+        self.running.retain(|_, running| !running.handle.is_finished());
+        for assignment in batch {
+            let (cancel, cancelled) = oneshot::channel();
+            let run = assignment.run;
+            let attempt =
+                attempt(assignment, self.setting.clone(), self.permits.clone(), cancelled, reports.clone());
+            self.running.insert(run, Running { cancel, handle: tokio::spawn(attempt) });
+        }
+        Ok(())
+    }
+
+    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+        let stopping: Vec<JoinHandle<()>> = runs
+            .iter()
+            .filter_map(|run| self.running.remove(run))
+            .map(|running| {
+                running.cancel.send(()).ok(); // an error says that it has just ended
+                running.handle
+            })
+            .collect();
+        for handle in stopping {
+            handle.await.map_err(|error| Error::Executor(error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+async fn attempt(
+    assignment: Assignment,
+    setting: Arc<Setting>,
+    permits: Arc<Semaphore>,
+    mut cancelled: oneshot::Receiver<()>,
+    reports: Reports,
+) {
+    let run = assignment.run;
+    let must_wait = permits.available_permits() == 0;
+    let _permit = tokio::select! {
+        biased;
+        _ = &mut cancelled => return,
+        permit = permits.acquire() => permit,
+    };
+    if must_wait {
+        reports.send(Report::Started(run));
+    }
+    if let Some(outcome) = process::run(&assignment, &setting, cancelled).await {
+        reports.send(Report::Ended(run, outcome));
+    }
+}

@@ -1,0 +1,119 @@
+//! What the runner knows of every task's latest attempt, and when which attempt runs out of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use mdts_dag::TaskId;
+use tokio::time::Instant;
+
+use crate::NodeId;
+use crate::engine::{JobId, TaskRun};
+
+/// The latest attempt of one task; number 0 if there was none.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Attempt {
+    pub(super) number: u32,
+    pub(super) node: NodeId,
+    pub(super) start: f64,
+    pub(super) finish: f64,
+    /// Why it failed.
+    pub(super) reason: Option<String>,
+    live: bool,
+    timeout: Option<Instant>,
+}
+
+/// The latest attempts of all tasks of one job.
+#[derive(Debug)]
+pub(super) struct Attempts {
+    of_task: Vec<Attempt>,
+    live: usize,
+    retried: usize,
+    /// Attempts by their timeout; those whose timeout has changed or that have ended are skipped.
+    timeouts: BinaryHeap<Reverse<(Instant, TaskRun)>>,
+}
+
+impl Attempts {
+    pub(super) fn new(tasks: usize) -> Self {
+        Self { of_task: vec![Attempt::default(); tasks], live: 0, retried: 0, timeouts: BinaryHeap::new() }
+    }
+
+    /// Attempts that run now.
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Attempts begun that were not the first of their task.
+    pub(super) fn retried(&self) -> usize {
+        self.retried
+    }
+
+    pub(super) fn of(&self, task: TaskId) -> &Attempt {
+        &self.of_task[task.index()]
+    }
+
+    pub(super) fn begin(&mut self, run: TaskRun, node: NodeId, now: f64) {
+        let attempt = &mut self.of_task[run.task.index()];
+        self.retried += usize::from(attempt.number > 0);
+        self.live += 1;
+        *attempt =
+            Attempt { number: run.attempt, node, start: now, finish: now, live: true, ..Attempt::default() };
+    }
+
+    /// (Re)starts the clock of an attempt.
+    pub(super) fn limit(&mut self, run: TaskRun, until: Instant) {
+        if let Some(attempt) = self.current(run) {
+            attempt.timeout = Some(until);
+            self.timeouts.push(Reverse((until, run)));
+        }
+    }
+
+    fn current(&mut self, run: TaskRun) -> Option<&mut Attempt> {
+        let attempt = self.of_task.get_mut(run.task.index())?;
+        (attempt.live && attempt.number == run.attempt && run.job == JobId::default()).then_some(attempt)
+    }
+
+    pub(super) fn is_live(&mut self, run: TaskRun) -> bool {
+        self.current(run).is_some()
+    }
+
+    /// Ends an attempt; false if it did not run.
+    pub(super) fn end(&mut self, run: TaskRun, now: f64, reason: Option<String>) -> bool {
+        let Some(attempt) = self.current(run) else { return false };
+        (attempt.live, attempt.finish, attempt.reason) = (false, now, reason);
+        self.live -= 1;
+        true
+    }
+
+    /// Ends all attempts on a node that is lost.
+    pub(super) fn lose(&mut self, node: NodeId, now: f64) {
+        for attempt in self.of_task.iter_mut().filter(|a| a.live && a.node == node) {
+            (attempt.live, attempt.finish) = (false, now);
+            self.live -= 1;
+        }
+    }
+
+    /// All attempts that run now.
+    pub(super) fn live_runs(&self) -> Vec<TaskRun> {
+        let of_task = self.of_task.iter().enumerate().filter(|(_, attempt)| attempt.live);
+        of_task
+            .map(|(i, a)| TaskRun { job: JobId::default(), task: TaskId::new(i), attempt: a.number })
+            .collect()
+    }
+
+    /// When the next attempt runs out of time.
+    pub(super) fn next_timeout(&mut self) -> Option<Instant> {
+        while let Some(&Reverse((until, run))) = self.timeouts.peek() {
+            if self.current(run).is_some_and(|attempt| attempt.timeout == Some(until)) {
+                return Some(until);
+            }
+            self.timeouts.pop();
+        }
+        None
+    }
+
+    /// An attempt whose time is up.
+    pub(super) fn pop_overdue(&mut self, now: Instant) -> Option<TaskRun> {
+        self.next_timeout().filter(|until| *until <= now)?;
+        self.timeouts.pop().map(|Reverse((_, run))| run)
+    }
+}

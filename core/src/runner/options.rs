@@ -1,0 +1,112 @@
+//! How a run behaves, how it is watched and how it is stopped from outside.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+/// How a run behaves.
+///
+/// ```
+/// use mdts_core::runner::RunOptions;
+/// let options = RunOptions { fail_fast: true, ..RunOptions::default() };
+/// assert!(options.deadline.is_none());
+/// ```
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// After this time everything is cancelled. Default: none.
+    pub deadline: Option<Duration>,
+    /// Whether nothing new starts once a task has failed for good; what runs may finish. Otherwise all tasks that
+    /// do not depend on it still run. Default: no.
+    pub fail_fast: bool,
+    /// How long to wait for lost nodes to join again while nothing runs. Default: one minute.
+    pub node_patience: Duration,
+    /// How long one call of the executor may take. Default: ten minutes.
+    pub call_limit: Duration,
+    /// Whether the report holds the engine's records, for replay. Default: no.
+    pub keep_records: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            deadline: None,
+            fail_fast: false,
+            node_patience: Duration::from_mins(1),
+            call_limit: Duration::from_mins(10),
+            keep_records: false,
+        }
+    }
+}
+
+/// A run at one moment, for progress bars.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Snapshot {
+    /// Seconds since the run began.
+    pub now: f64,
+    /// All tasks of the job.
+    pub tasks: usize,
+    /// Tasks that have succeeded.
+    pub succeeded: usize,
+    /// Tasks that have failed for good.
+    pub failed: usize,
+    /// Tasks that will never run.
+    pub blocked: usize,
+    /// Attempts that run now.
+    pub running: usize,
+    /// Attempts started so far that were not the first of their task.
+    pub retried: usize,
+}
+
+impl Snapshot {
+    /// Tasks that have come to their end.
+    pub fn ended(&self) -> usize {
+        self.succeeded + self.failed + self.blocked
+    }
+}
+
+/// How far a run is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Stop {
+    /// Not at all.
+    #[default]
+    No,
+    /// Nothing new starts; what runs may finish.
+    Drain,
+    /// What runs is cancelled.
+    Cancel,
+}
+
+/// Stops a run from outside, for example on Ctrl-C. Cheap to clone; works from any thread.
+#[derive(Debug, Clone)]
+pub struct Stopper {
+    sender: watch::Sender<Stop>,
+}
+
+impl Stopper {
+    pub(super) fn new() -> Self {
+        Self { sender: watch::Sender::new(Stop::No) }
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<Stop> {
+        self.sender.subscribe()
+    }
+
+    /// Stops one degree further: the first call drains, the second cancels. Returns the degree reached.
+    pub fn escalate(&self) -> Stop {
+        let next = match *self.sender.borrow() {
+            Stop::No => Stop::Drain,
+            Stop::Drain | Stop::Cancel => Stop::Cancel,
+        };
+        self.stop(next);
+        next
+    }
+
+    /// Stops to this degree; never less than before.
+    pub fn stop(&self, degree: Stop) {
+        self.sender.send_if_modified(|now| {
+            let further = degree > *now;
+            *now = degree.max(*now);
+            further
+        });
+    }
+}
