@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use mdts_core::engine::Step;
 use mdts_core::runner::{RunEnd, RunOptions, RunReport, Runner, Stop, TaskOutcome};
-use mdts_core::{Decisions, Instance, Placer, Result, SlotModel};
+use mdts_core::testkit::{SampleTasks, check_executor};
+use mdts_core::{Cluster, Decisions, Instance, Placer, Result, SlotModel};
 use mdts_dag::{DataModel, JobGraph, JobGraphBuilder, Task};
 use mdts_local::{EmulatedExecutor, LocalExecutor, LocalOptions, log_files, this_machine};
 
@@ -290,4 +291,16 @@ async fn emulation_sleeps_as_long_as_the_task_would_run() -> Result<()> {
         assert!(EmulatedExecutor::new(scale).is_err_and(|e| e.to_string().contains("at least 0")));
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn the_executor_keeps_its_contract() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = LocalOptions {
+        grace: Duration::from_millis(300),
+        ..LocalOptions::new(directory.path().join("logs"), directory.path())
+    };
+    let local = |cluster: &Arc<Cluster>| LocalExecutor::new(options.clone(), cluster.clone());
+    let limit = Duration::from_secs(30);
+    assert_eq!(check_executor(local, &SampleTasks::default(), limit).await, Ok(()));
 }
