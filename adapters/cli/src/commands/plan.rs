@@ -190,8 +190,10 @@ pub(super) fn above_bound(makespan: f64, bounds: &Bounds, optimal: bool) -> Stri
 /// Per node: tasks, busy seconds and the share of its slots or cores in use until the makespan.
 fn utilisation(instance: &Instance, plan: &policy::Plan) -> String {
     let rows = plan.schedule.by_node(instance.nodes());
-    let busy: Vec<f64> =
-        rows.iter().map(|row| row.iter().map(|p| (p.finish - p.start) * load(instance, p)).sum()).collect();
+    let busy: Vec<f64> = rows
+        .iter()
+        .map(|row| row.iter().fold(0.0, |sum, p| sum + (p.finish - p.start) * load(instance, p)))
+        .collect();
     let makespan = plan.objectives.makespan;
     let mut table = Table::new(["node", ">tasks", ">busy s", ">use", ""]);
     let texts = column(&busy);

@@ -23,7 +23,7 @@ use crate::policy::{self, Plan};
 use crate::progress::RunProgress;
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::text::{Table, column, count, number};
-use crate::usage::Usage;
+use crate::usage::{Meter, Usage};
 
 /// What the plan is shown beside.
 const BASELINES: [&str; 4] = ["eft", "fastest-node", "round-robin", "random"];
@@ -116,6 +116,7 @@ struct Ready {
 
 impl Run {
     pub(super) fn carry_out(&self, quiet: bool) -> Result<ExitCode> {
+        let meter = Meter::begin();
         let form = self.gantt.as_deref().map(Form::of).transpose()?;
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
         let ready = self.prepare()?;
@@ -128,7 +129,7 @@ impl Run {
         }
         let came_of_it = runtime.block_on(drive(&ready, &mut *executor, quiet))?;
         drop(executor);
-        let report = ready.report(&came_of_it, self.emulate.is_some());
+        let report = ready.report(&came_of_it, meter.read(), self.emulate.is_some());
         let mut text = show_report(&report, ready.scale);
         if let (Some(file), Some(form)) = (gantt, form) {
             _ = writeln!(text, "wrote {}", file.path().display());
@@ -208,8 +209,7 @@ async fn obey_interrupts(stopper: Stopper) {
 }
 
 impl Ready {
-    fn report<'a>(&'a self, run: &'a RunReport, is_emulated: bool) -> Report<'a> {
-        let usage = Usage::of_this_process();
+    fn report<'a>(&'a self, run: &'a RunReport, usage: Usage, is_emulated: bool) -> Report<'a> {
         let graph = &self.job.graph;
         let failures = run.failures().map(|(task, reason)| Failure {
             task: &graph.task(task).name,
@@ -322,6 +322,9 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
             number(report.lower_bound)
         ),
     );
+    if report.makespan < report.lower_bound && report.succeeded == report.tasks {
+        line("", "faster than the lower bound: the tasks took less than their stated work".into());
+    }
     let mut counts = format!("{} of {} succeeded", report.succeeded, report.tasks);
     let others = [
         (report.failed, "failed"),

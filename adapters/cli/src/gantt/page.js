@@ -8,7 +8,7 @@
   const layer = { bars: svg.querySelector(".bars"), labels: svg.querySelector(".labels"), axis: svg.querySelector(".axis") };
   const [left, width, top, bottom, end] =
     ["left", "width", "top", "bottom", "end"].map((key) => Number(svg.dataset[key]));
-  const LETTER = 6.1, MOST_LABELS = 500, CLOSEST = 1e5;
+  const LETTER = 6.5, MOST_LABELS = 500, CLOSEST = 1e5;
 
   // Every bar with its tooltip, which the card shows instead of the browser.
   const bars = [...layer.bars.children].map((rect) => {

@@ -15,7 +15,7 @@ const RIGHT: f64 = 24.0;
 /// Height of the axis below the rows.
 const AXIS: f64 = 42.0;
 /// Mean width of a letter at size 11.
-const LETTER: f64 = 6.1;
+const LETTER: f64 = 6.5;
 /// Most entries of the legend.
 const LEGEND: usize = 24;
 /// Space between two bars, and between a row's edge and its bars.
@@ -111,7 +111,7 @@ impl Layout {
             colours(chart.kinds.len()),
             self.left,
             self.top - 6.0,
-            self.width + RIGHT,
+            self.width + 1.0,
             self.bottom - self.top + 6.0,
         );
     }
