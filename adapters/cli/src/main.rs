@@ -14,7 +14,6 @@ mod settings;
 mod text;
 mod usage;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -26,8 +25,7 @@ fn main() -> ExitCode {
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             let message = error::one_line(&error.to_string());
-            // Nobody is left to tell if this fails.
-            writeln!(std::io::stderr(), "error: {message}").ok();
+            output::complain(&format!("error: {message}\n"));
             error.exit_code()
         }
     }

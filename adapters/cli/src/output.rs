@@ -18,6 +18,11 @@ pub(crate) fn print(text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Stdout)
 }
 
+/// Prints text on standard error; if that is closed, nobody is left to tell.
+pub(crate) fn complain(text: &str) {
+    io::stderr().write_all(text.as_bytes()).ok();
+}
+
 /// Prints one JSON object on a line of standard output.
 ///
 /// # Errors

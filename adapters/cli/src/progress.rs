@@ -1,11 +1,13 @@
 //! Progress of long work on standard error: a bar on a terminal, plain lines elsewhere.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use mdts_core::runner::Snapshot;
+
+use crate::output;
 
 /// Time between two plain lines.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -66,9 +68,8 @@ impl RunProgress {
                 }
                 *last = Some(Instant::now());
                 let line =
-                    format!("{:.1} s: {ended} of {} tasks; {}", moment.now, moment.tasks, details(moment));
-                // Progress that cannot be shown is no reason to stop.
-                writeln!(std::io::stderr(), "{line}").ok();
+                    format!("{:.1} s: {ended} of {} tasks; {}\n", moment.now, moment.tasks, details(moment));
+                output::complain(&line);
             }
         }
     }

@@ -137,7 +137,9 @@ impl Run {
         }
         if self.json {
             output::print_json(&report)?;
-        } else if !quiet {
+        } else if quiet {
+            output::complain(&show_failures(&report));
+        } else {
             output::print(&text)?;
         }
         Ok(if came_of_it.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -166,7 +168,11 @@ impl Run {
             return Ok(Box::new(EmulatedExecutor::new(scale)?));
         }
         let options = LocalOptions::new(&ready.settings.logs, self.working_folder()?);
-        Ok(Box::new(LocalExecutor::new(options, ready.machines.cluster.clone())?))
+        let executor = LocalExecutor::new(options, ready.machines.cluster.clone());
+        Ok(Box::new(executor.map_err(|error| match error {
+            mdts_core::Error::Io { path, source } => Error::Output { path, source },
+            other => other.into(),
+        })?))
     }
 
     /// The folder of the workflow's file; the current one for standard input.
@@ -346,12 +352,18 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
                 .map_or(String::new(), |m| format!(", {} MiB of memory at most", number(m.round())))
         ),
     );
+    text + &show_failures(report)
+}
+
+/// The first tasks that failed for good, with reason and log.
+fn show_failures(report: &Report<'_>) -> String {
+    let mut text = String::new();
     for failure in report.failures.iter().take(MOST_FAILURES) {
         let log = failure.log.as_ref().map_or(String::new(), |log| format!("; see {}", log.display()));
-        line("failed", format!("{}: {}{log}", failure.task, failure.reason));
+        _ = writeln!(text, "  failed      {}: {}{log}", failure.task, failure.reason);
     }
     if report.failures.len() > MOST_FAILURES {
-        line("", format!("and {} more", report.failures.len() - MOST_FAILURES));
+        _ = writeln!(text, "  and {} more", report.failures.len() - MOST_FAILURES);
     }
     text
 }

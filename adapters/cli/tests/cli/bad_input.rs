@@ -82,6 +82,11 @@ const CASES: &[Case] = &[
     (&[("mdts.toml", b"seed = \"x\"")], &["plan"], &["mdts.toml", "seed", "integer"]),
     (&[("mdts.toml", b"seed = ")], &["plan"], &["mdts.toml", "line 1"]),
     // outputs
+    (
+        &[("a.yaml", b"tasks: [{name: a, work: 1, command: [\"true\"]}]")],
+        &["run", "a.yaml", "--logs", "a.yaml/logs"],
+        &["a.yaml/logs", "cannot be written"],
+    ),
     (&[GOOD], &["plan", "good.yaml", "-o", "no/such/plan.json"], &["no/such/plan.json", "cannot be written"]),
     (&[GOOD], &["plan", "good.yaml", "--gantt", "no/such/a.svg"], &["no/such/a.svg", "cannot be written"]),
     (&[GOOD], &["plan", "good.yaml", "--gantt", "a.png"], &["a.png", ".svg or .html"]),

@@ -63,6 +63,9 @@ tasks:
     let called = folder.mdts(&["run", "flow.yaml"]);
     assert_eq!(called.status, 1);
     assert!(called.stdout.contains("bad") && called.stdout.contains("see "), "{}", called.stdout);
+    let called = folder.mdts(&["run", "flow.yaml", "-q"]);
+    assert_eq!((called.status, called.stdout.as_str()), (1, ""));
+    assert!(called.stderr.contains("failed      bad: "), "{}", called.stderr);
 }
 
 #[test]
