@@ -18,7 +18,7 @@ fn the_main_job_prints_what_the_readme_shows() -> Result<(), Box<dyn std::error:
     let logs = folder.path().join("logs");
     let arguments = main_job(&readme).ok_or("the README has no main job")?;
     let arguments =
-        arguments.iter().map(|a| if a.ends_with(".html") { chart.as_os_str() } else { a.as_ref() });
+        arguments.iter().map(|a| if a.contains(".html") { chart.as_os_str() } else { a.as_ref() });
     let output = Command::new(env!("CARGO_BIN_EXE_mdts"))
         .current_dir(&root)
         .arg("run")
