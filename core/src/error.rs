@@ -42,7 +42,7 @@ pub enum Error {
         reason: String,
     },
     /// A policy cannot do what the job asks for.
-    #[error("policy cannot plan this job: {message}")]
+    #[error("cannot schedule this job: {message}")]
     Unsupported {
         /// What is not supported and what to use instead.
         message: String,

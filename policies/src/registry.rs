@@ -72,7 +72,12 @@ impl PolicyInfo {
         match self.make {
             Make::Planner(make) => make(),
             Make::Placer(make) => {
-                Box::new(Simulated::new(move |rng: &mut Rng| make(Rng::seed_from_u64(rng.random()))))
+                // The first plan draws what the placer of the same seed draws.
+                Box::new(Simulated::new(move |rng: &mut Rng| {
+                    let own = rng.clone();
+                    rng.random::<u64>();
+                    make(own)
+                }))
             }
         }
     }

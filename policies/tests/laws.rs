@@ -25,7 +25,7 @@ fn progress_at(schedule: &Schedule, now: f64, lost: Vec<NodeId>) -> Progress {
     let started = schedule.placements().iter().filter(|p| p.start < now);
     // What runs on a lost node has to run again.
     let kept = started.filter(|p| p.finish <= now || !lost.contains(&p.node));
-    Progress { now, started: kept.copied().collect(), lost }
+    Progress { now, started: kept.copied().collect(), lost, ..Progress::default() }
 }
 
 fn check_rest(instance: &Instance, progress: &Progress, plan: &Schedule) -> Result<(), TestCaseError> {

@@ -88,14 +88,16 @@ impl<P: Placer> Engine<P> {
     /// Events that happen together are best given together: tasks that they make ready are decided in one step.
     ///
     /// # Errors
-    /// The policy's own, or [`crate::Error::BadDecision`] if it placed a task where it cannot be; the engine
-    /// must then be discarded.
+    /// The policy's own, or [`crate::Error::BadDecision`] if it placed a task where it cannot be;
+    /// [`crate::Error::Unsupported`] for a job that wants several nodes at once, [`crate::Error::BadSetting`] for
+    /// one of another cluster. The engine must then be discarded.
     pub fn handle(&mut self, now: f64, events: impl IntoIterator<Item = Event>) -> Result<&[Command]> {
         self.commands.clear();
         let mut record =
             self.records.is_some().then(|| Record { now, events: Vec::new(), decisions: Vec::new() });
         let watched = self.policy.watches_progress();
         for event in events {
+            self.state.check(&event)?;
             self.state.apply(now, &event, watched, &mut self.commands);
             if let Some(record) = &mut record {
                 record.events.push(event);
@@ -127,6 +129,7 @@ impl State {
         let mut ignored = Vec::new();
         for record in records {
             for event in &record.events {
+                state.check(event)?;
                 state.apply(record.now, event, false, &mut ignored);
             }
             while state.next_step().is_some() {}

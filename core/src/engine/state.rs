@@ -1,11 +1,13 @@
 //! The state of all jobs and nodes, and the three moves on it: apply an event, carry out decisions, dispatch.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mdts_dag::TaskId;
 
 use super::node::NodeState;
 use super::{Command, Event, JobId, TaskRun, Trigger};
+use crate::plan::require_single_nodes;
 use crate::policy::{Decision, Order};
 use crate::{Cluster, Error, Instance, Node, NodeId, Progress, Resources, Result, SlotModel};
 
@@ -77,7 +79,7 @@ pub struct State {
     cores: Vec<f64>,
     tickets: u64,
     /// Jobs that need a decision step, and nodes that may be able to start something.
-    attention: Vec<JobId>,
+    attention: VecDeque<JobId>,
     dirty: Vec<NodeId>,
 }
 
@@ -96,7 +98,7 @@ impl State {
             resources,
             cores: cluster.nodes().iter().map(cores).collect(),
             tickets: 0,
-            attention: Vec::new(),
+            attention: VecDeque::new(),
             dirty: Vec::new(),
         }
     }
@@ -140,6 +142,21 @@ impl State {
     /// Whether every job has come to its end.
     pub fn is_finished(&self) -> bool {
         self.jobs.iter().all(|job| job.remaining == 0)
+    }
+
+    /// Whether an event can be applied.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], [`Error::BadSetting`] for jobs that are not for this engine.
+    pub(super) fn check(&self, event: &Event) -> Result<()> {
+        let Event::Submitted(instance) = event else { return Ok(()) };
+        require_single_nodes(instance)?;
+        if instance.nodes() != self.nodes.len() || instance.slots() != self.slots {
+            let (what, expected) = ("cluster of a job", "that of the engine; all its jobs share one");
+            let value = format!("one of {} nodes", instance.nodes());
+            return Err(Error::BadSetting { what, value, expected });
+        }
+        Ok(())
     }
 
     /// Applies an event; commands that follow at once are added to `out`.
@@ -201,6 +218,10 @@ impl State {
         self.now = self.now.max(progress.now);
         for node in &progress.lost {
             self.nodes[node.index()].alive = false;
+        }
+        for task in &progress.dropped {
+            self.task(id, *task).phase = Phase::Blocked;
+            self.jobs[id.index()].remaining -= 1;
         }
         for p in &progress.started {
             let done = p.finish <= progress.now;
@@ -454,9 +475,13 @@ impl State {
         out: &mut Vec<Command>,
     ) -> Result<()> {
         for decision in decisions {
-            self.check(job, decision)?;
-            self.unplace(job, decision.task);
-            self.place(job, decision, out);
+            self.check_decision(job, decision)?;
+            if self.task(job, decision.task).node == Some(decision.node) {
+                self.requeue(job, decision); // its data stays where it is
+            } else {
+                self.unplace(job, decision.task);
+                self.place(job, decision, out);
+            }
         }
         if !decisions.is_empty() {
             let Job { ready, tasks, .. } = &mut self.jobs[job.index()];
@@ -465,7 +490,7 @@ impl State {
         Ok(())
     }
 
-    fn check(&self, job: JobId, decision: &Decision) -> Result<()> {
+    fn check_decision(&self, job: JobId, decision: &Decision) -> Result<()> {
         let Decision { task, node, .. } = *decision;
         let of = &self.jobs[job.index()];
         let reason = match of.tasks.get(task.index()) {
@@ -478,6 +503,23 @@ impl State {
             _ => return Ok(()),
         };
         Err(Error::BadDecision { task: format!("{task:?}"), node: format!("{node:?}"), reason })
+    }
+
+    /// Gives a task a new place in the queue of the node that it is on.
+    fn requeue(&mut self, job: JobId, decision: &Decision) {
+        let Decision { task, node, order } = *decision;
+        self.tickets += 1;
+        let ticket = self.tickets;
+        let t = self.task(job, task);
+        let old = (t.ticket, job, task);
+        (t.order, t.ticket) = (order, ticket);
+        let state = &mut self.nodes[node.index()];
+        state.arrivals.remove(&old);
+        if order == Order::Strict {
+            state.strict.push_back((ticket, job, task));
+        }
+        self.enqueue(job, task);
+        self.touch(node);
     }
 
     fn place(&mut self, job: JobId, decision: &Decision, out: &mut Vec<Command>) {
@@ -568,7 +610,7 @@ impl State {
     fn call_step(&mut self, job: JobId, trigger: Trigger) {
         let state = &mut self.jobs[job.index()];
         if state.trigger.is_none() {
-            self.attention.push(job);
+            self.attention.push_back(job);
         }
         state.trigger = state.trigger.max(Some(trigger));
     }
@@ -583,7 +625,7 @@ impl State {
 
     /// The next job that needs a decision step, and why.
     pub(super) fn next_step(&mut self) -> Option<(JobId, Trigger)> {
-        while let Some(job) = self.attention.pop() {
+        while let Some(job) = self.attention.pop_front() {
             let state = &mut self.jobs[job.index()];
             if let Some(trigger) = state.trigger.take().filter(|_| state.remaining > 0) {
                 return Some((job, trigger));

@@ -117,6 +117,13 @@ impl<'a> Step<'a> {
             Some(Placement { task, node: t.node?, start: t.start, finish })
         });
         let lost = self.instance().cluster().node_ids().filter(|n| !self.is_alive(*n));
-        Progress { now: self.now(), started: started.collect(), lost: lost.collect() }
+        let over = |t: &TaskId| matches!(self.phase(*t), Phase::Failed | Phase::Blocked);
+        let dropped = self.instance().graph().tasks().filter(over);
+        Progress {
+            now: self.now(),
+            started: started.collect(),
+            lost: lost.collect(),
+            dropped: dropped.collect(),
+        }
     }
 }

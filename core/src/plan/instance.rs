@@ -64,6 +64,8 @@ pub struct Progress {
     pub started: Vec<Placement>,
     /// Nodes that are lost.
     pub lost: Vec<NodeId>,
+    /// Tasks that planners leave out: they failed for good, depend on one that did, or wait for a lost node.
+    pub dropped: Vec<TaskId>,
 }
 
 impl Instance {

@@ -14,6 +14,7 @@ pub use arrival::Arrival;
 pub use bounds::{Bounds, lower_bounds};
 pub use instance::{Instance, Progress};
 pub use objectives::{Objectives, objectives};
+pub(crate) use partial::require_single_nodes;
 pub use partial::{PartialSchedule, Slot};
 pub use resources::Resources;
 pub use schedule::{Placement, Schedule};

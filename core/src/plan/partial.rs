@@ -43,7 +43,7 @@ pub struct PartialSchedule<'a> {
     instance: &'a Instance,
     node: Vec<NodeId>,
     start: Vec<f64>,
-    /// NaN: not placed yet.
+    /// NaN: not placed yet; infinite: left out.
     finish: Vec<f64>,
     timelines: Vec<Timeline>,
     lost: Vec<bool>,
@@ -80,6 +80,9 @@ impl<'a> PartialSchedule<'a> {
             partial.now = progress.now;
             for node in &progress.lost {
                 partial.lost[node.index()] = true;
+            }
+            for task in &progress.dropped {
+                partial.finish[task.index()] = f64::INFINITY;
             }
             let mut started = progress.started.clone();
             started.sort_by(|a, b| a.start.total_cmp(&b.start));
@@ -247,7 +250,8 @@ impl<'a> PartialSchedule<'a> {
 
     /// The schedule of all tasks placed.
     pub fn finish(self) -> Schedule {
-        let placements = self.instance.graph().tasks().filter(|t| !self.is_open(*t)).map(|task| {
+        let placed = |t: &TaskId| self.finish[t.index()].is_finite();
+        let placements = self.instance.graph().tasks().filter(placed).map(|task| {
             let i = task.index();
             Placement { task, node: self.node[i], start: self.start[i], finish: self.finish[i] }
         });
@@ -255,7 +259,8 @@ impl<'a> PartialSchedule<'a> {
     }
 }
 
-fn require_single_nodes(instance: &Instance) -> Result<()> {
+/// No planner and no engine runs a task on several nodes at once.
+pub(crate) fn require_single_nodes(instance: &Instance) -> Result<()> {
     let graph = instance.graph();
     if graph.demands().iter().all(|d| d.gang == 1) {
         return Ok(());
@@ -263,7 +268,7 @@ fn require_single_nodes(instance: &Instance) -> Result<()> {
     let task = graph.tasks().find(|t| graph.demands()[graph.demand(*t).index()].gang > 1);
     Err(Error::Unsupported {
         message: format!(
-            "task '{}' wants several nodes at once (gang); split it or choose a policy that says it can",
+            "task '{}' wants several nodes at once (gang), which no policy can plan yet; split it into one task per node",
             task.map_or("?", |t| graph.task_name(t))
         ),
     })

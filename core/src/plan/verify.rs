@@ -17,6 +17,14 @@ pub enum Violation {
         /// How often it is placed.
         times: usize,
     },
+    /// A task that wants several nodes at once is placed on one.
+    #[error("task '{task}' wants {nodes} nodes at once, but is placed on one")]
+    Gang {
+        /// The task.
+        task: String,
+        /// How many nodes it wants.
+        nodes: u32,
+    },
     /// A node that the cluster does not have.
     #[error("task '{task}' is on node number {node}, which the cluster does not have")]
     UnknownNode {
@@ -83,6 +91,7 @@ impl Schedule {
     pub fn verify(&self, instance: &Instance) -> Result<(), Violation> {
         let placed = self.check_counts(instance)?;
         for placement in &placed {
+            check_gang(instance, placement)?;
             check_duration(instance, placement)?;
             check_parents(instance, placement, &placed)?;
         }
@@ -113,6 +122,14 @@ impl Schedule {
             None => Ok(self.placements().to_vec()),
         }
     }
+}
+
+fn check_gang(instance: &Instance, p: &Placement) -> Result<(), Violation> {
+    let nodes = instance.graph().demands()[instance.graph().demand(p.task).index()].gang;
+    if nodes <= 1 {
+        return Ok(());
+    }
+    Err(Violation::Gang { task: instance.graph().task_name(p.task).to_owned(), nodes })
 }
 
 fn check_duration(instance: &Instance, p: &Placement) -> Result<(), Violation> {

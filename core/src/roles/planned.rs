@@ -4,13 +4,16 @@ use mdts_dag::TaskId;
 use rustc_hash::FxHashMap;
 
 use crate::engine::{JobId, Phase, Step, Trigger};
-use crate::{Decisions, Error, Instance, NodeId, Placer, Planner, Result, Rng};
+use crate::{
+    Decisions, Error, Instance, NodeId, Placement, Placer, Planner, Progress, Result, Rng, Schedule,
+};
 
 /// Follows the plans of a [`Planner`].
 ///
 /// A job is planned when it is submitted; all tasks are placed at once, in the plan's order on every node, so
 /// that data can move ahead of time. The rest is planned again when a node is lost or joins, and when the job is
-/// late: some task should have finished `drift` times the planned makespan ago.
+/// late: some task should have finished `drift` times the span of the first plan ago. Tasks that only lost nodes could
+/// run wait until one joins.
 #[derive(Debug)]
 pub struct Planned<P> {
     planner: P,
@@ -21,7 +24,8 @@ pub struct Planned<P> {
 
 #[derive(Debug, Default)]
 struct Plan {
-    node: Vec<NodeId>,
+    /// Per task; none for tasks that were left out.
+    node: Vec<Option<NodeId>>,
     /// All tasks with their planned finish, ascending.
     finishes: Vec<(f64, TaskId)>,
     /// All of `finishes` before this are done.
@@ -36,7 +40,7 @@ impl<P: Planner> Planned<P> {
         Self { planner, rng, drift: f64::INFINITY, plans: FxHashMap::default() }
     }
 
-    /// Also plans again when a task is late by more than this part of the planned makespan.
+    /// Also plans again when a task is late by more than this part of the first plan's span.
     #[must_use]
     pub fn replan_when_late(mut self, drift: f64) -> Self {
         self.drift = drift;
@@ -44,53 +48,46 @@ impl<P: Planner> Planned<P> {
     }
 
     fn plan(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
-        let alive = || step.instance().cluster().node_ids().all(|n| step.is_alive(n));
-        let first = step.trigger() == Trigger::Submitted
-            && step.instance().progress().is_none()
-            && step.now() == 0.0 // plans count from there
-            && alive();
+        let mut progress = step.progress();
+        leave_out_stranded(step, &mut progress);
+        let left_out = progress.dropped.len();
+        let is_new = progress.now == 0.0 // plans count from there
+            && progress.started.is_empty()
+            && progress.lost.is_empty()
+            && left_out == 0;
         let rest;
-        let instance = if first {
+        let instance = if is_new {
             step.instance()
         } else {
-            if !can_go_on(step) {
-                return Ok(()); // until a node joins
-            }
-            rest = step.instance().with_progress(step.progress());
+            rest = step.instance().with_progress(progress);
             &rest
         };
         let schedule = self.planner.plan(instance, &mut self.rng)?;
-        let mut plan = Plan { node: vec![NodeId::default(); instance.tasks()], ..Plan::default() };
-        let mut order = schedule.placements().to_vec();
-        if order.len() != instance.tasks() {
-            let message = format!("the plan has {} tasks, the job {}", order.len(), instance.tasks());
+        let order = in_order(instance, &schedule);
+        if order.len() + left_out != instance.tasks() {
+            let message =
+                format!("the plan has {} tasks, the job {}", order.len(), instance.tasks() - left_out);
             return Err(Error::Unsupported { message });
         }
-        let position = positions(instance);
-        order.sort_by(|a, b| {
-            let key = |task: TaskId| position[task.index()];
-            a.start
-                .total_cmp(&b.start)
-                .then(a.finish.total_cmp(&b.finish))
-                .then(key(a.task).cmp(&key(b.task)))
-        });
+        let known = self.plans.get(&step.job()).map(|plan| plan.patience);
+        let patience = known.unwrap_or(self.drift * (schedule.makespan() - step.now()).max(0.0));
+        let mut plan = Plan { node: vec![None; instance.tasks()], patience, ..Plan::default() };
         for p in &order {
-            plan.node[p.task.index()] = p.node;
+            plan.node[p.task.index()] = Some(p.node);
             if matches!(step.phase(p.task), Phase::Waiting | Phase::Ready) {
                 decisions.place_in_order(p.task, p.node);
             }
         }
         plan.finishes = order.iter().map(|p| (p.finish, p.task)).collect();
         plan.finishes.sort_by(|a, b| a.0.total_cmp(&b.0));
-        plan.patience = self.drift * schedule.makespan();
         self.plans.insert(step.job(), plan);
         Ok(())
     }
 
     fn is_late(&mut self, step: &Step<'_>) -> bool {
         let Some(plan) = self.plans.get_mut(&step.job()) else { return false };
-        let is_done = |task| matches!(step.phase(task), Phase::Done);
-        while plan.finishes.get(plan.done).is_some_and(|(_, task)| is_done(*task)) {
+        let is_over = |task| matches!(step.phase(task), Phase::Done | Phase::Failed | Phase::Blocked);
+        while plan.finishes.get(plan.done).is_some_and(|(_, task)| is_over(*task)) {
             plan.done += 1;
         }
         plan.finishes.get(plan.done).is_some_and(|(finish, _)| step.now() > finish + plan.patience)
@@ -105,8 +102,8 @@ impl<P: Planner> Placer for Planned<P> {
         // Attempts to be repeated; they must not queue behind tasks that wait for them.
         let Some(plan) = self.plans.get(&step.job()) else { return Ok(()) };
         for &task in step.ready() {
-            if step.can_run(task, plan.node[task.index()]) {
-                decisions.place(task, plan.node[task.index()]);
+            if let Some(node) = plan.node[task.index()].filter(|node| step.can_run(task, *node)) {
+                decisions.place(task, node);
             }
         }
         Ok(())
@@ -117,12 +114,39 @@ impl<P: Planner> Placer for Planned<P> {
     }
 }
 
-/// Whether every task that has not started could run on some node that is there.
-fn can_go_on(step: &Step<'_>) -> bool {
+/// Leaves out the open tasks that only lost nodes could run, and all that wait for them: they are planned when a
+/// node joins.
+fn leave_out_stranded(step: &Step<'_>, progress: &mut Progress) {
+    if progress.lost.is_empty() {
+        return;
+    }
     let instance = step.instance();
     let alive: Vec<NodeId> = instance.cluster().node_ids().filter(|n| step.is_alive(*n)).collect();
-    let open = |t: &TaskId| matches!(step.phase(*t), Phase::Waiting | Phase::Ready);
-    instance.graph().tasks().filter(open).all(|t| alive.iter().any(|n| instance.can_run(t, *n)))
+    let mut stranded = vec![false; instance.tasks()];
+    for &task in instance.graph().topological_order() {
+        if !matches!(step.phase(task), Phase::Waiting | Phase::Ready) {
+            continue;
+        }
+        let waits = instance.graph().parents(task).iter().any(|p| stranded[p.index()]);
+        if waits || !alive.iter().any(|n| instance.can_run(task, *n)) {
+            stranded[task.index()] = true;
+            progress.dropped.push(task);
+        }
+    }
+}
+
+/// The placements in an order in which every node can take them one after the other: by start, then finish (tasks
+/// that take no time first), then parents before children.
+fn in_order(instance: &Instance, schedule: &Schedule) -> Vec<Placement> {
+    let position = positions(instance);
+    let mut order = schedule.placements().to_vec();
+    order.sort_by(|a, b| {
+        a.start
+            .total_cmp(&b.start)
+            .then(a.finish.total_cmp(&b.finish))
+            .then(position[a.task.index()].cmp(&position[b.task.index()]))
+    });
+    order
 }
 
 /// Position of every task in topological order.

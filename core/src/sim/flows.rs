@@ -107,6 +107,21 @@ impl Flows {
         id
     }
 
+    /// The flows under way.
+    pub(super) fn active(&self) -> &[FlowId] {
+        &self.active
+    }
+
+    /// Ends a flow before its time.
+    pub(super) fn abort(&mut self, now: f64, id: FlowId) {
+        self.advance(now);
+        if self.flows[id].take().is_some() {
+            self.active.retain(|other| *other != id);
+            self.free.push(id);
+            self.changed = true;
+        }
+    }
+
     /// Moves the flows that end by `now` into `ended`.
     pub(super) fn end_until(&mut self, now: f64, ended: &mut Vec<FlowId>) {
         self.advance(now);

@@ -241,7 +241,10 @@ impl<'a, P: Placer> Simulator<'a, P> {
             commands.extend_from_slice(self.engine.handle(self.now, events.drain(..))?);
             self.events = events;
             for (job, task) in finished {
-                self.send_results(job, task);
+                // Not if its node was lost at the same moment, before.
+                if self.engine.state().phase(job, task) == Phase::Done {
+                    self.send_results(job, task);
+                }
             }
             for command in &commands {
                 self.carry_out(*command);
@@ -282,7 +285,9 @@ impl<'a, P: Placer> Simulator<'a, P> {
                     return; // replaced in the same step
                 }
                 match &mut self.transfers {
-                    Some(transfers) => transfers.stage(state, instance, (job, task, node), &mut self.later),
+                    Some(transfers) => {
+                        transfers.stage(self.now, state, instance, (job, task, node), &mut self.later)
+                    }
                     None if state.phase(job, task) == Phase::Ready => self.stage_ideally(job, task, node),
                     None => {}
                 }
@@ -364,7 +369,7 @@ impl<'a, P: Placer> Simulator<'a, P> {
         let kept = |e: &Event| !matches!(e, Event::Staged { node: n, .. } if *n == node);
         self.events.retain(kept);
         if let Some(transfers) = &mut self.transfers {
-            transfers.lost(node);
+            transfers.lost(self.now, node);
         }
         self.events.push(Event::NodeLost(node));
         self.push(self.now + failures.repair, Due::Join(node));

@@ -78,11 +78,15 @@ impl Transfers {
     /// A task was placed on a node: fetch what its finished parents have left elsewhere.
     pub(super) fn stage(
         &mut self,
+        now: f64,
         state: &State,
         instance: &Instance,
         (job, task, node): (JobId, TaskId, NodeId),
         later: &mut Vec<Later>,
     ) {
+        if self.needs[job.index()][task.index()].move_number > 0 {
+            self.give_up(now, |consumer| consumer.job == job && consumer.task == task);
+        }
         let parents = instance.graph().parents(task);
         let need = &mut self.needs[job.index()][task.index()];
         need.node = Some(node);
@@ -217,9 +221,39 @@ impl Transfers {
         }
     }
 
-    /// A node is lost, with the copies that were there.
-    pub(super) fn lost(&mut self, node: NodeId) {
-        self.copies.retain(|copy, under_way| copy.3 != node || under_way.is_some());
+    /// Ends transfers for consumers that do not want them any more. Files go on: they are of use to others.
+    fn give_up(&mut self, now: f64, is_void: impl Fn(&Consumer) -> bool) {
+        for flow in self.flows.active().to_vec() {
+            let Some(&number) = self.of_flow.get(&flow) else { continue };
+            let Some(transfer) = &mut self.transfers[number] else { continue };
+            let wanted = transfer.consumers.len();
+            transfer.consumers.retain(|consumer| !is_void(consumer));
+            if transfer.copy.is_none() && wanted > 0 && transfer.consumers.is_empty() {
+                self.end(now, flow, number);
+            }
+        }
+    }
+
+    fn end(&mut self, now: f64, flow: FlowId, number: usize) {
+        self.flows.abort(now, flow);
+        self.of_flow.remove(&flow);
+        self.transfers[number] = None;
+    }
+
+    /// A node is lost, with all that was there or on its way there.
+    pub(super) fn lost(&mut self, now: f64, node: NodeId) {
+        for flow in self.flows.active().to_vec() {
+            if let Some(&number) = self.of_flow.get(&flow)
+                && self.transfers[number].as_ref().is_some_and(|t| t.to == node)
+            {
+                self.end(now, flow, number);
+            }
+        }
+        // Those that wait for their latency.
+        for transfer in &mut self.transfers {
+            transfer.take_if(|t| t.to == node);
+        }
+        self.copies.retain(|copy, _| copy.3 != node);
         for need in self.needs.iter_mut().flatten() {
             if need.node == Some(node) {
                 need.node = None;

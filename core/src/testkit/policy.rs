@@ -105,7 +105,7 @@ fn half_done(instance: &Instance) -> crate::Result<Instance> {
     let lost: Vec<NodeId> = Some(last).filter(|_| !is_needed).into_iter().collect();
     let has_started = |p: &crate::Placement| p.start < now && (p.finish <= now || !lost.contains(&p.node));
     let started = plan.placements().iter().copied().filter(has_started).collect();
-    Ok(instance.with_progress(Progress { now, started, lost }))
+    Ok(instance.with_progress(Progress { now, started, lost, ..Progress::default() }))
 }
 
 /// Checks a placer on [`instances`] in the simulator: one job and two at a time, in an ideal world and in worlds

@@ -81,7 +81,7 @@ pub(super) fn plan(instance: &Instance, rule: &impl Rule, intake: Intake) -> Res
         let slot = pool.slot(&partial, task, node);
         partial.place(task, slot);
         pool.refresh(&partial, slot.node);
-        frontier.placed(instance, task, |child| ready.push(child));
+        frontier.placed(&partial, task, |child| ready.push(child));
     }
     Ok(partial.finish())
 }

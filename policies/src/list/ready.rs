@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use mdts_core::{Instance, PartialSchedule};
+use mdts_core::PartialSchedule;
 use mdts_dag::TaskId;
 
 use super::rank;
@@ -25,12 +25,17 @@ impl Frontier {
         (Self { open_parents }, ready)
     }
 
-    /// Notes that `task` is placed and reports the children that became ready. O(children).
-    pub(super) fn placed(&mut self, instance: &Instance, task: TaskId, mut ready: impl FnMut(TaskId)) {
-        for &child in instance.graph().children(task) {
+    /// Notes that `task` is placed and reports the open children that became ready. O(children).
+    pub(super) fn placed(
+        &mut self,
+        partial: &PartialSchedule<'_>,
+        task: TaskId,
+        mut ready: impl FnMut(TaskId),
+    ) {
+        for &child in partial.instance().graph().children(task) {
             let open = &mut self.open_parents[child.index()];
             *open -= 1;
-            if *open == 0 {
+            if *open == 0 && partial.is_open(child) {
                 ready(child);
             }
         }
@@ -52,12 +57,7 @@ pub(super) fn by_rank_when_ready(
     let mut queue: BinaryHeap<Entry> = ready.into_iter().map(entry).collect();
     while let Some(Entry { task, .. }) = queue.pop() {
         place(partial, task);
-        frontier.placed(instance, task, |child| {
-            // A started child of an open parent exists only if progress was reported out of order.
-            if partial.is_open(child) {
-                queue.push(entry(child));
-            }
-        });
+        frontier.placed(partial, task, |child| queue.push(entry(child)));
     }
 }
 
