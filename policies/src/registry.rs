@@ -82,14 +82,21 @@ impl PolicyInfo {
         }
     }
 
-    /// The policy as a placer: itself, or [`Planned`].
+    /// The policy as a placer: itself, or [`Planned`], which plans anew when a task is late by a tenth of the first
+    /// plan.
     pub fn placer(&self, seed: u64) -> Box<dyn Placer> {
         match self.make {
-            Make::Planner(make) => Box::new(Planned::new(make(), Rng::seed_from_u64(seed))),
+            Make::Planner(make) => {
+                let planned = Planned::new(make(), Rng::seed_from_u64(seed));
+                Box::new(planned.replan_when_late(LATE))
+            }
             Make::Placer(make) => make(Rng::seed_from_u64(seed)),
         }
     }
 }
+
+/// A plan is made anew when a task is late by this part of the first plan's span.
+const LATE: f64 = 0.1;
 
 /// All policies.
 pub fn policies() -> &'static [PolicyInfo] {
