@@ -286,7 +286,7 @@ impl<'a, P: Placer> Simulator<'a, P> {
                 }
                 match &mut self.transfers {
                     Some(transfers) => {
-                        transfers.stage(self.now, state, instance, (job, task, node), &mut self.later)
+                        transfers.stage(self.now, state, instance, (job, task, node), &mut self.later);
                     }
                     None if state.phase(job, task) == Phase::Ready => self.stage_ideally(job, task, node),
                     None => {}
