@@ -42,7 +42,7 @@ fn start(task: u32, attempt: u32, node: u32) -> Command {
     Command::Start { run: run(task, attempt), node: node.into() }
 }
 
-fn on_nodes(job: JobGraph, nodes: usize) -> Result<Arc<Instance>> {
+fn on_nodes(job: &JobGraph, nodes: usize) -> Result<Arc<Instance>> {
     let nodes = (0..nodes).map(|i| Node::new(format!("m{i}"))).collect();
     let network = Network::uniform(Link { latency: 0.0, bandwidth: 1.0 });
     let cluster = Cluster::new(nodes, network, SlotModel::Exclusive)?;
@@ -59,7 +59,7 @@ fn a_failed_task_is_no_reason_to_stop_when_a_node_is_lost() -> Result<()> {
     let y = job.task(Task::new("y").seconds(1.0))?;
     job.depend(b, a, 0.0);
     job.depend(y, x, 0.0);
-    let instance = on_nodes(job.build()?, 2)?;
+    let instance = on_nodes(&job.build()?, 2)?;
     let mut engine = Engine::new(instance.cluster(), planned(), false);
     assert_eq!(engine.handle(0.0, [Event::Submitted(instance)])?, [start(0, 1, 0), start(1, 1, 1)]);
     engine.handle(0.5, [Event::Failed(run(1, 1))])?;
@@ -76,7 +76,7 @@ fn what_only_a_lost_node_could_run_waits_and_the_rest_goes_on() -> Result<()> {
     job.task(Task::new("first").times([("m1", 2.0)]))?;
     job.task(Task::new("only").times([("m1", 2.0)]))?;
     job.task(Task::new("any").times([("m0", 9.0), ("m1", 1.0)]))?;
-    let instance = on_nodes(job.build()?, 2)?;
+    let instance = on_nodes(&job.build()?, 2)?;
     let mut engine = Engine::new(instance.cluster(), planned(), false);
     assert_eq!(engine.handle(0.0, [Event::Submitted(instance)])?, [start(0, 1, 1)]);
     assert_eq!(engine.handle(1.0, [Event::NodeLost(1.into())])?, [start(2, 1, 0)], "'any' moves to m0");
@@ -91,7 +91,7 @@ fn data_is_not_moved_again_when_the_node_stays() -> Result<()> {
     let a = job.task(Task::new("a").times([("m0", 1.0)]))?;
     let b = job.task(Task::new("b").times([("m1", 1.0)]))?;
     job.depend(b, a, 10.0);
-    let instance = on_nodes(job.build()?, 3)?;
+    let instance = on_nodes(&job.build()?, 3)?;
     let mut engine = Engine::new(instance.cluster(), planned(), true);
     let stages =
         |commands: &[Command]| commands.iter().filter(|c| matches!(c, Command::Stage { .. })).count();
@@ -111,7 +111,7 @@ fn a_late_job_is_planned_anew_however_late_it_came() -> Result<()> {
     for (name, on_m0, on_m1) in [("a", 1.0, 1.0), ("b", 4.0, 4.0), ("c", 4.0, 3.9)] {
         job.task(Task::new(name).times([("m0", on_m0), ("m1", on_m1)]))?;
     }
-    let instance = on_nodes(job.build()?, 2)?;
+    let instance = on_nodes(&job.build()?, 2)?;
     let plan = |drift: f64| -> Result<Vec<Command>> {
         let mut engine = Engine::new(instance.cluster(), planned().replan_when_late(drift), false);
         let begun = engine.handle(1000.0, [Event::Submitted(instance.clone())])?;
@@ -128,7 +128,7 @@ fn a_late_job_is_planned_anew_however_late_it_came() -> Result<()> {
 fn jobs_are_decided_in_the_order_of_their_submission() -> Result<()> {
     let mut job = JobGraph::builder("one");
     job.task(Task::new("t").seconds(1.0))?;
-    let instance = on_nodes(job.build()?, 2)?;
+    let instance = on_nodes(&job.build()?, 2)?;
     let mut engine = Engine::new(instance.cluster(), planned(), false);
     for at in [0.0, 0.1, 0.2] {
         engine.handle(at, [Event::Submitted(instance.clone())])?;
@@ -144,7 +144,7 @@ fn jobs_are_decided_in_the_order_of_their_submission() -> Result<()> {
 fn gangs_are_refused_by_planners_engines_and_the_verifier() -> Result<()> {
     let mut job = JobGraph::builder("gang");
     job.task(Task::new("wide").seconds(1.0).with_demand(|d| d.gang = 2))?;
-    let instance = on_nodes(job.build()?, 2)?;
+    let instance = on_nodes(&job.build()?, 2)?;
     let wants = |error: &Error| error.to_string().contains("'wide' wants several nodes at once");
     let plan = TopologicalEft.plan(&instance, &mut Rng::seed_from_u64(0));
     assert!(plan.as_ref().is_err_and(wants), "{plan:?}");
@@ -161,7 +161,7 @@ fn jobs_of_another_cluster_are_refused() -> Result<()> {
     let mut job = JobGraph::builder("one");
     job.task(Task::new("t").seconds(1.0))?;
     let job = job.build()?;
-    let (two, three) = (on_nodes(job.clone(), 2)?, on_nodes(job, 3)?);
+    let (two, three) = (on_nodes(&job, 2)?, on_nodes(&job, 3)?);
     let mut engine = Engine::new(two.cluster(), planned(), false);
     let error = engine.handle(0.0, [Event::Submitted(three)]);
     assert!(matches!(error, Err(Error::BadSetting { .. })), "{error:?}");
