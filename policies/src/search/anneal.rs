@@ -1,0 +1,256 @@
+//! Simulated annealing on the order of tasks and their nodes.
+//!
+//! A move takes a task, mostly one of the critical path, to another node, or past its neighbour on its node, or to
+//! another place in the order. Whether a longer schedule will do is drawn before its makespan is known, so that most
+//! trials end early. Temperature falls in cycles of growing length; each begins at the best schedule known, at the
+//! present one, or at a greedy one under noise. Sources: Kirkpatrick, Gelatt, Vecchi: Optimization by simulated
+//! annealing, Science 220, 1983; van Laarhoven, Aarts, Lenstra: Job shop scheduling by simulated annealing,
+//! Operations Research 40(1), 1992 (moves on the critical path). A move costs O(tasks + dependencies) at most.
+
+use mdts_core::{NodeId, Placement, Rng, Schedule};
+use mdts_dag::TaskId;
+use rand::Rng as _;
+
+use super::budget::Limit;
+use super::model::Model;
+use super::search::{Best, Worker};
+use super::sequence::{Nodes, Sequence};
+
+/// Moves in the first cycle, at least.
+const FIRST_CYCLE: u64 = 4000;
+/// Moves in a cycle, at most.
+const LAST_CYCLE: u64 = 1 << 20;
+/// Moves between two looks at the clock.
+const PATIENCE: u64 = 32;
+
+#[derive(Debug)]
+pub(super) struct Anneal<'a, N> {
+    sequence: Sequence<'a, N>,
+    rng: Rng,
+    best: Best,
+    cycle: Cycle,
+    /// Mean over all tasks of the shortest run time: what temperatures are measured in.
+    scale: f64,
+    /// Tasks of the critical path of the present schedule; empty: not known.
+    critical: Vec<u32>,
+    /// Tasks that can choose between nodes.
+    movable: Vec<bool>,
+    by_node: Vec<Vec<u32>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cycle {
+    moves: u64,
+    done: u64,
+    hot: f64,
+}
+
+impl<'a, N: Nodes> Anneal<'a, N> {
+    pub(super) fn new(model: &'a Model<'a>, nodes: N, start: &Schedule, rng: Rng) -> Self {
+        let mut sequence = Sequence::new(model, nodes);
+        let node: Vec<u32> = start.placements().iter().map(|p| p.node.get()).collect();
+        sequence.set(&model.order_of(start), &node);
+        let best =
+            Best { makespan: sequence.makespan, order: sequence.order.clone(), node: sequence.node.clone() };
+        let work: f64 = (0..model.tasks).map(|t| model.instance.min_exec(TaskId::new(t))).sum();
+        let movable = |t| model.exec_row(t).iter().filter(|e| e.is_finite()).count() > 1;
+        Self {
+            rng,
+            best,
+            cycle: Cycle { moves: FIRST_CYCLE.max(4 * model.tasks as u64), done: 0, hot: 0.05 },
+            scale: work / model.tasks.max(1) as f64,
+            critical: Vec::new(),
+            movable: (0..model.tasks).map(movable).collect(),
+            by_node: vec![Vec::new(); model.nodes],
+            sequence,
+        }
+    }
+
+    /// Ends a cycle and begins the next.
+    fn next_cycle(&mut self) {
+        let hot = 2.0_f64.powf(self.rng.random_range(-6.0..0.5));
+        self.cycle = Cycle { moves: (self.cycle.moves * 3 / 2).min(LAST_CYCLE), done: 0, hot };
+        match self.rng.random_range(0..10) {
+            0..6 => self.sequence.set(&self.best.order, &self.best.node),
+            6..8 => {}
+            _ => self.greedy(),
+        }
+        self.sequence.sort();
+        self.critical.clear();
+        self.note();
+    }
+
+    /// A greedy schedule by upward rank under noise.
+    fn greedy(&mut self) {
+        let model = self.sequence.model;
+        let noise = self.rng.random_range(0.0..0.5);
+        let mut key = vec![0.0; model.tasks];
+        let mut order = self.best.order.clone();
+        order.sort_unstable_by_key(|t| std::cmp::Reverse(model.position[*t as usize]));
+        for &task in &order {
+            let t = task as usize;
+            let behind = model.children.of(t).iter().map(|c| key[*c as usize]).fold(0.0, f64::min);
+            let own = model.instance.mean_exec(TaskId::new(t));
+            key[t] = behind - own * (1.0 + noise * self.rng.random_range(-1.0..1.0));
+        }
+        model.sort_by_time(&mut order, &key);
+        self.sequence.set_greedily(&order);
+    }
+
+    /// Remembers the present schedule if it is the best.
+    fn note(&mut self) {
+        if self.sequence.makespan < self.best.makespan {
+            self.best.makespan = self.sequence.makespan;
+            self.best.order.clone_from(&self.sequence.order);
+            self.best.node.clone_from(&self.sequence.node);
+        }
+    }
+
+    fn step(&mut self) {
+        if self.cycle.done >= self.cycle.moves {
+            self.next_cycle();
+        }
+        let cold = 1.0 - self.cycle.done as f64 / self.cycle.moves as f64;
+        self.cycle.done += 1;
+        let temperature = self.scale * self.cycle.hot * cold * cold;
+        let luck: f64 = self.rng.random();
+        let limit = self.sequence.makespan - temperature * luck.max(1e-12).ln();
+        if self.critical.is_empty() {
+            self.find_critical();
+        }
+        let Some((task, to, node)) = self.propose() else { return };
+        let (from, old) = (self.sequence.position(task), self.sequence.node[task]);
+        self.sequence.shift(from, to);
+        self.sequence.node[task] = node;
+        let trial = self.sequence.trial(from.min(to), limit);
+        if trial.makespan <= limit {
+            self.sequence.accept(trial);
+            self.critical.clear();
+            self.note();
+        } else {
+            self.sequence.reject(trial);
+            self.sequence.node[task] = old;
+            self.sequence.shift(to, from);
+        }
+    }
+
+    /// A task with its new position and node.
+    fn propose(&mut self) -> Option<(usize, usize, u32)> {
+        let s = &self.sequence;
+        let tasks = s.order.len();
+        let random = self.critical.is_empty() || self.rng.random_bool(0.2);
+        let from: &[u32] = if random { &s.order } else { &self.critical };
+        let task = from[self.rng.random_range(0..from.len())] as usize;
+        let at = s.position(task);
+        let low = s.model.parents.of(task).iter().filter_map(|p| s.place(*p)).max().map_or(0, |at| at + 1);
+        let children = s.model.children.of(task).iter().map(|c| s.position(*c as usize));
+        let high = children.min().unwrap_or(tasks) - 1;
+        if self.movable[task] && self.rng.random_bool(0.55) {
+            let node = self.other_node(task);
+            let to = if self.rng.random_bool(0.3) { at } else { self.rng.random_range(low..=high) };
+            return Some((task, to, node));
+        }
+        let node = s.node[task];
+        if self.rng.random_bool(0.3) {
+            let to = self.rng.random_range(low..=high);
+            return (to != at).then_some((task, to, node));
+        }
+        // Past one to three neighbours on its node.
+        let mut passes = self.rng.random_range(1..=3);
+        let mut step = |to: usize| {
+            passes -= i32::from(s.node[s.order[to] as usize] == node);
+            passes == 0
+        };
+        let to = if self.rng.random_bool(0.6) {
+            (low..at).rev().find(|to| step(*to))
+        } else {
+            (at + 1..=high).find(|to| step(*to))
+        };
+        to.map(|to| (task, to, node))
+    }
+
+    /// Another node that can run the task: one of a neighbour in the graph, or any.
+    fn other_node(&mut self, task: usize) -> u32 {
+        let s = &self.sequence;
+        let row = s.model.exec_row(task);
+        let fits = |node: u32| node != s.node[task] && row[node as usize].is_finite();
+        if self.rng.random_bool(0.3) {
+            let (parents, children) = (s.model.parents.of(task), s.model.children.of(task));
+            let count = parents.len() + children.len();
+            if count > 0 {
+                let i = self.rng.random_range(0..count);
+                let near = if i < parents.len() { parents[i] } else { children[i - parents.len()] };
+                if fits(s.node[near as usize]) {
+                    return s.node[near as usize];
+                }
+            }
+        }
+        loop {
+            let node = self.rng.random_range(0..row.len()) as u32;
+            if fits(node) {
+                return node;
+            }
+        }
+    }
+
+    /// Walks from the last task back through what each of them waited for.
+    fn find_critical(&mut self) {
+        let s = &self.sequence;
+        self.by_node.iter_mut().for_each(Vec::clear);
+        for &task in &s.order {
+            self.by_node[s.node[task as usize] as usize].push(task);
+        }
+        let last = |a: u32, b: u32| if s.finish[b as usize] > s.finish[a as usize] { b } else { a };
+        let mut next = s.order.iter().copied().reduce(last);
+        while let Some(task) = next {
+            self.critical.push(task);
+            let t = task as usize;
+            let slack = 1e-9 * s.start[t].max(1.0);
+            let parent = s.model.last_parent(t, &s.node, &s.finish).filter(|(_, a)| *a >= s.start[t] - slack);
+            let row = &self.by_node[s.node[t] as usize];
+            let before = row.iter().copied().find(|&u| {
+                let u = u as usize;
+                u != t && (s.finish[u] - s.start[t]).abs() <= slack && s.start[u] < s.start[t]
+            });
+            let parent = parent.map(|(p, _)| p as u32).filter(|p| s.place(*p).is_some());
+            next = match (parent, before) {
+                (Some(a), Some(b)) => Some(if self.rng.random() { a } else { b }),
+                (a, b) => a.or(b),
+            };
+        }
+    }
+}
+
+impl<N: Nodes> Worker for Anneal<'_, N> {
+    fn run(&mut self, iterations: u64, goal: f64, limit: &Limit<'_>) -> u64 {
+        for i in 0..iterations {
+            if self.best.makespan <= goal || i % PATIENCE == 0 && limit.is_over() {
+                return i;
+            }
+            self.step();
+        }
+        iterations
+    }
+
+    fn best(&self) -> Best {
+        self.best.clone()
+    }
+
+    fn adopt(&mut self, best: &Best) {
+        if best.makespan < self.best.makespan {
+            self.best = best.clone();
+        }
+    }
+
+    fn schedule(&mut self, best: &Best) -> Schedule {
+        let s = &mut self.sequence;
+        s.set(&best.order, &best.node);
+        let place = |t: usize| Placement {
+            task: TaskId::new(t),
+            node: NodeId::new(s.node[t] as usize),
+            start: s.start[t],
+            finish: s.finish[t],
+        };
+        Schedule::new((0..s.model.tasks).map(place).collect())
+    }
+}
