@@ -19,7 +19,8 @@ use rand::SeedableRng;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (Some(set), Some(seconds)) = (arguments.first(), arguments.get(1).and_then(|s| s.parse().ok())) else {
+    let (Some(set), Some(seconds)) = (arguments.first(), arguments.get(1).and_then(|s| s.parse().ok()))
+    else {
         eprintln!("quality stg|j30|j60|j90|j120|q8 SECONDS [EVERY]");
         return;
     };
@@ -48,8 +49,9 @@ fn all(rows: &[Row], search: Search) -> Vec<(Found, f64)> {
             let Some(row) = rows.get(i) else { break };
             let begin = Instant::now();
             let rng = &mut Rng::seed_from_u64(1);
-            let one =
-                search.improve(&row.instance, rng, &AtomicBool::new(false), &move || begin.elapsed()).unwrap();
+            let one = search
+                .improve(&row.instance, rng, &AtomicBool::new(false), &move || begin.elapsed())
+                .unwrap();
             one.schedule.verify(&row.instance).unwrap();
             found.lock().unwrap()[i] = Some((one, begin.elapsed().as_secs_f64()));
         }

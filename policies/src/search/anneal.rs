@@ -36,6 +36,9 @@ pub(super) struct Anneal<'a, N> {
     /// Tasks that can choose between nodes.
     movable: Vec<bool>,
     by_node: Vec<Vec<u32>>,
+    /// The last change: tasks with their nodes before, and a shift in the order.
+    moved: Vec<(u32, u32)>,
+    shifted: Option<(usize, usize)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -62,13 +65,15 @@ impl<'a, N: Nodes> Anneal<'a, N> {
             critical: Vec::new(),
             movable: (0..model.tasks).map(movable).collect(),
             by_node: vec![Vec::new(); model.nodes],
+            moved: Vec::new(),
+            shifted: None,
             sequence,
         }
     }
 
     /// Ends a cycle and begins the next.
     fn next_cycle(&mut self) {
-        let hot = 2.0_f64.powf(self.rng.random_range(-6.0..0.5));
+        let hot = 2.0_f64.powf(self.rng.random_range(-6.0..1.5));
         self.cycle = Cycle { moves: (self.cycle.moves * 3 / 2).min(LAST_CYCLE), done: 0, hot };
         match self.rng.random_range(0..10) {
             0..6 => self.sequence.set(&self.best.order, &self.best.node),
@@ -118,44 +123,150 @@ impl<'a, N: Nodes> Anneal<'a, N> {
         if self.critical.is_empty() {
             self.find_critical();
         }
-        let Some((task, to, node)) = self.propose() else { return };
-        let (from, old) = (self.sequence.position(task), self.sequence.node[task]);
-        self.sequence.shift(from, to);
-        self.sequence.node[task] = node;
-        let trial = self.sequence.trial(from.min(to), limit);
+        let first = self.propose();
+        let Some(first) = first else { return };
+        let trial = self.sequence.trial(first, limit);
         if trial.makespan <= limit {
             self.sequence.accept(trial);
             self.critical.clear();
             self.note();
         } else {
             self.sequence.reject(trial);
-            self.sequence.node[task] = old;
+            self.take_back();
+        }
+    }
+
+    /// Makes a change and gives the first position that it touches.
+    fn propose(&mut self) -> Option<usize> {
+        self.moved.clear();
+        self.shifted = None;
+        let s = &self.sequence;
+        let random = self.critical.is_empty() || self.rng.random_bool(0.2);
+        let from: &[u32] = if random { &s.order } else { &self.critical };
+        let task = *from.get(self.rng.random_range(0..from.len().max(1)))? as usize;
+        if !self.movable[task] || self.rng.random_bool(0.4) {
+            return self.move_in_order(task);
+        }
+        let node = self.other_node(task);
+        match self.rng.random_range(0..20) {
+            0..11 => Some(self.move_to(task, node)),
+            11..15 => self.swap(task, node),
+            15..19 => Some(self.move_group(task, node)),
+            _ => Some(self.swap_nodes(task, node)),
+        }
+    }
+
+    /// Undoes the last change.
+    fn take_back(&mut self) {
+        for (task, node) in self.moved.drain(..).rev() {
+            self.sequence.node[task as usize] = node;
+        }
+        if let Some((from, to)) = self.shifted {
             self.sequence.shift(to, from);
         }
     }
 
-    /// A task with its new position and node.
-    fn propose(&mut self) -> Option<(usize, usize, u32)> {
+    fn put(&mut self, task: usize, node: u32) {
+        self.moved.push((task as u32, self.sequence.node[task]));
+        self.sequence.node[task] = node;
+    }
+
+    fn shift(&mut self, from: usize, to: usize) -> usize {
+        self.shifted = Some((from, to));
+        self.sequence.shift(from, to);
+        from.min(to)
+    }
+
+    /// The positions between a task's last parent and its first child.
+    fn range(&self, task: usize) -> (usize, usize) {
         let s = &self.sequence;
-        let tasks = s.order.len();
-        let random = self.critical.is_empty() || self.rng.random_bool(0.2);
-        let from: &[u32] = if random { &s.order } else { &self.critical };
-        let task = from[self.rng.random_range(0..from.len())] as usize;
-        let at = s.position(task);
-        let low = s.model.parents.of(task).iter().filter_map(|p| s.place(*p)).max().map_or(0, |at| at + 1);
+        let parents = s.model.parents.of(task).iter();
         let children = s.model.children.of(task).iter().map(|c| s.position(*c as usize));
-        let high = children.min().unwrap_or(tasks) - 1;
-        if self.movable[task] && self.rng.random_bool(0.55) {
-            let node = self.other_node(task);
-            let to = if self.rng.random_bool(0.3) { at } else { self.rng.random_range(low..=high) };
-            return Some((task, to, node));
+        (
+            parents.filter_map(|p| s.place(*p)).max().map_or(0, |at| at + 1),
+            children.min().unwrap_or(s.order.len()) - 1,
+        )
+    }
+
+    /// Another node, and often another position.
+    fn move_to(&mut self, task: usize, node: u32) -> usize {
+        let at = self.sequence.position(task);
+        self.put(task, node);
+        if self.rng.random_bool(0.3) {
+            return at;
         }
-        let node = s.node[task];
+        let (low, high) = self.range(task);
+        let to = self.rng.random_range(low..=high);
+        self.shift(at, to)
+    }
+
+    /// The task changes its node with one that is there, near in the order.
+    fn swap(&mut self, task: usize, node: u32) -> Option<usize> {
+        let s = &self.sequence;
+        let (at, home) = (s.position(task), s.node[task]);
+        let fits = |u: usize| s.node[u] == node && s.model.exec(u, home as usize).is_finite();
+        let mut passes = self.rng.random_range(1..=3);
+        let mut find = |to: usize| {
+            passes -= i32::from(fits(s.order[to] as usize));
+            passes == 0
+        };
+        let other = if self.rng.random() {
+            (0..at).rev().find(|to| find(*to))
+        } else {
+            (at + 1..s.order.len()).find(|to| find(*to))
+        }?;
+        let other = s.order[other] as usize;
+        let first = at.min(s.position(other));
+        self.put(task, node);
+        self.put(other, home);
+        Some(first)
+    }
+
+    /// Some neighbours in the graph that are on the task's node come with it.
+    fn move_group(&mut self, task: usize, node: u32) -> usize {
+        let model = self.sequence.model;
+        let home = self.sequence.node[task];
+        let mut first = self.sequence.position(task);
+        self.put(task, node);
+        let (parents, children) = (model.parents.of(task), model.children.of(task));
+        for &near in parents.iter().chain(children) {
+            let u = near as usize;
+            let here = self.sequence.node[u] == home && self.sequence.place(near).is_some();
+            if here && model.exec(u, node as usize).is_finite() && self.rng.random_bool(0.7) {
+                first = first.min(self.sequence.position(u));
+                self.put(u, node);
+            }
+        }
+        first
+    }
+
+    /// All tasks of two nodes change places, from the task's position on.
+    fn swap_nodes(&mut self, task: usize, node: u32) -> usize {
+        let home = self.sequence.node[task];
+        let first = self.sequence.position(task);
+        for at in first..self.sequence.order.len() {
+            let u = self.sequence.order[at] as usize;
+            let to = match self.sequence.node[u] {
+                n if n == home => node,
+                n if n == node => home,
+                _ => continue,
+            };
+            if self.sequence.model.exec(u, to as usize).is_finite() {
+                self.put(u, to);
+            }
+        }
+        first
+    }
+
+    /// Past one to three neighbours on its node, or anywhere.
+    fn move_in_order(&mut self, task: usize) -> Option<usize> {
+        let (low, high) = self.range(task);
+        let s = &self.sequence;
+        let (at, node) = (s.position(task), s.node[task]);
         if self.rng.random_bool(0.3) {
             let to = self.rng.random_range(low..=high);
-            return (to != at).then_some((task, to, node));
+            return (to != at).then(|| self.shift(at, to));
         }
-        // Past one to three neighbours on its node.
         let mut passes = self.rng.random_range(1..=3);
         let mut step = |to: usize| {
             passes -= i32::from(s.node[s.order[to] as usize] == node);
@@ -166,7 +277,7 @@ impl<'a, N: Nodes> Anneal<'a, N> {
         } else {
             (at + 1..=high).find(|to| step(*to))
         };
-        to.map(|to| (task, to, node))
+        to.map(|to| self.shift(at, to))
     }
 
     /// Another node that can run the task: one of a neighbour in the graph, or any.

@@ -17,7 +17,7 @@ use super::budget::Limit;
 use super::model::Model;
 
 /// Tasks at most; sets of them are kept as bits.
-pub(super) const MOST_TASKS: usize = 40;
+pub(super) const MOST_TASKS: usize = 24;
 /// States remembered, of one set of tasks and in all.
 const STATES_PER_SET: usize = 24;
 const STATES: usize = 100_000;
