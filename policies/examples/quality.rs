@@ -1,6 +1,6 @@
 //! Prints how near the search comes to the best makespans known of public benchmarks.
 //!
-//! `cargo run --release -p mdts-policies --example quality -- stg|j30|j60|j90|j120|q8 SECONDS [EVERY]`; the data folder
+//! `cargo run --release -p mdts-policies --example quality -- stg|j30|j60|j90|j120|q8 SECONDS [EVERY [SEED]]`; the data folder
 //! is named by `MDTS_DATA`. Instances run two at a time, with one thread each.
 
 #[path = "../tests/common/mod.rs"]
@@ -21,14 +21,15 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (Some(set), Some(seconds)) = (arguments.first(), arguments.get(1).and_then(|s| s.parse().ok()))
     else {
-        eprintln!("quality stg|j30|j60|j90|j120|q8 SECONDS [EVERY]");
+        eprintln!("quality stg|j30|j60|j90|j120|q8 SECONDS [EVERY [SEED]]");
         return;
     };
     let every = arguments.get(2).and_then(|s| s.parse().ok()).unwrap_or(1);
+    let seed = arguments.get(3).and_then(|s| s.parse().ok()).unwrap_or(1);
     let Some(data) = data("", "quality") else { return };
     let rows = rows(&data, set, every);
     let search = Search { budget: Budget::Seconds(seconds), threads: 1 };
-    let found = all(&rows, search);
+    let found = all(&rows, search, seed);
     table(&rows, &found);
 }
 
@@ -40,7 +41,7 @@ fn rows(data: &Path, set: &str, every: usize) -> Vec<Row> {
     }
 }
 
-fn all(rows: &[Row], search: Search) -> Vec<(Found, f64)> {
+fn all(rows: &[Row], search: Search, seed: u64) -> Vec<(Found, f64)> {
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<Option<(Found, f64)>>> = Mutex::new(vec![None; rows.len()]);
     let work = || {
@@ -48,7 +49,7 @@ fn all(rows: &[Row], search: Search) -> Vec<(Found, f64)> {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(row) = rows.get(i) else { break };
             let begin = Instant::now();
-            let rng = &mut Rng::seed_from_u64(1);
+            let rng = &mut Rng::seed_from_u64(seed);
             let one = search
                 .improve(&row.instance, rng, &AtomicBool::new(false), &move || begin.elapsed())
                 .unwrap();

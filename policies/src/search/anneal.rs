@@ -73,8 +73,8 @@ impl<'a, N: Nodes> Anneal<'a, N> {
 
     /// Ends a cycle and begins the next.
     fn next_cycle(&mut self) {
-        let hot = 2.0_f64.powf(self.rng.random_range(-6.0..1.5));
-        self.cycle = Cycle { moves: (self.cycle.moves * 3 / 2).min(LAST_CYCLE), done: 0, hot };
+        let hot = 2.0_f64.powf(self.rng.random_range(-8.0..1.0));
+        self.cycle = Cycle { moves: (self.cycle.moves * 6 / 5).min(LAST_CYCLE), done: 0, hot };
         match self.rng.random_range(0..10) {
             0..6 => self.sequence.set(&self.best.order, &self.best.node),
             6..8 => {}
@@ -141,7 +141,7 @@ impl<'a, N: Nodes> Anneal<'a, N> {
         self.moved.clear();
         self.shifted = None;
         let s = &self.sequence;
-        let random = self.critical.is_empty() || self.rng.random_bool(0.2);
+        let random = self.critical.is_empty() || self.rng.random_bool(0.4);
         let from: &[u32] = if random { &s.order } else { &self.critical };
         let task = *from.get(self.rng.random_range(0..from.len().max(1)))? as usize;
         if !self.movable[task] || self.rng.random_bool(0.4) {
@@ -217,9 +217,14 @@ impl<'a, N: Nodes> Anneal<'a, N> {
         }?;
         let other = s.order[other] as usize;
         let first = at.min(s.position(other));
-        self.put(task, node);
-        self.put(other, home);
-        Some(first)
+        if self.rng.random() {
+            self.put(task, node);
+            self.put(other, home);
+            return Some(first);
+        }
+        let first = self.move_group(task, node);
+        // A neighbour that has come along must not be taken back.
+        Some(if self.sequence.node[other] == node { first.min(self.move_group(other, home)) } else { first })
     }
 
     /// Some neighbours in the graph that are on the task's node come with it.

@@ -18,6 +18,8 @@ use super::model::Model;
 
 /// Tasks at most; sets of them are kept as bits.
 pub(super) const MOST_TASKS: usize = 24;
+/// Nodes at most; more make too many branches.
+pub(super) const MOST_NODES: usize = 64;
 /// States remembered, of one set of tasks and in all.
 const STATES_PER_SET: usize = 24;
 const STATES: usize = 100_000;

@@ -193,7 +193,8 @@ impl Found {
 
     /// Branch and bound, if there are few tasks.
     fn prove(&mut self, model: &Model<'_>, limit: &Limit<'_>) {
-        let small = model.tasks <= exact::MOST_TASKS && model.instance.progress().is_none();
+        let small = model.tasks <= exact::MOST_TASKS && model.nodes <= exact::MOST_NODES;
+        let small = small && model.instance.progress().is_none();
         if self.optimal || !small || limit.is_over() {
             return;
         }
