@@ -12,8 +12,8 @@ use mdts_dag::TaskId;
 use rand::Rng as _;
 
 use super::budget::Limit;
+use super::improve::{Best, Worker};
 use super::model::Model;
-use super::search::{Best, Worker};
 use super::sequence::{Nodes, Sequence};
 
 /// Moves in the first cycle, at least.

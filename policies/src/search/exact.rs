@@ -139,7 +139,7 @@ impl<'a> Exact<'a> {
             return;
         }
         self.branches = self.branches.saturating_sub(1);
-        if self.branches % 256 == 0 && self.limit.is_over() {
+        if self.branches.is_multiple_of(256) && self.limit.is_over() {
             self.branches = 0;
         }
         if self.branches == 0 || self.bound(set, last) >= self.best * (1.0 - 1e-12) {
@@ -180,7 +180,7 @@ impl<'a> Exact<'a> {
             for (node, &exec) in self.model.exec_row(task).iter().enumerate() {
                 // An unused node that is like another unused one before it brings nothing new.
                 let idle = |n: &usize| self.count[*n] == 0;
-                if exec.is_infinite() || idle(&node) && self.twins[node].iter().any(|n| idle(n)) {
+                if exec.is_infinite() || idle(&node) && self.twins[node].iter().any(idle) {
                     continue;
                 }
                 let ready = self.model.ready(task, node as u32, &self.node, &self.finish).max(last);

@@ -15,11 +15,11 @@ mod bound;
 mod budget;
 mod exact;
 mod genetic;
+mod improve;
 mod model;
 mod pool;
 mod profile;
-mod search;
 mod sequence;
 
 pub use budget::Budget;
-pub use search::{Found, Search};
+pub use improve::{Found, Search};

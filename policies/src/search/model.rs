@@ -169,13 +169,13 @@ impl<'a> Model<'a> {
     /// What `task` takes of every resource that can run short.
     pub(super) fn demand(&self, task: usize) -> impl Iterator<Item = i64> {
         let demand = self.instance.demand(TaskId::new(task));
-        self.dimensions.iter().map(|d| demand[*d] as i64)
+        self.dimensions.iter().map(|d| demand[*d].cast_signed())
     }
 
     /// What `node` has of every resource that can run short.
     pub(super) fn capacity(&self, node: usize) -> impl Iterator<Item = i64> {
         let capacity = self.instance.capacity(NodeId::new(node));
-        self.dimensions.iter().map(|d| capacity[*d] as i64)
+        self.dimensions.iter().map(|d| capacity[*d].cast_signed())
     }
 
     /// All tasks that have not started, by start in a schedule; parents first.

@@ -37,7 +37,10 @@ impl<'a, const K: usize> Pool<'a, K> {
     /// Of an instance that [`is_pool`] and has at most `K` scarce resources.
     pub(super) fn new(model: &'a Model<'a>) -> Self {
         let (demand, capacity) = if model.exclusive {
-            (vec![amounts([1].into_iter()); model.tasks], amounts([model.nodes as i64].into_iter()))
+            (
+                vec![amounts([1].into_iter()); model.tasks],
+                amounts([model.nodes.cast_signed() as i64].into_iter()),
+            )
         } else {
             ((0..model.tasks).map(|t| amounts(model.demand(t))).collect(), amounts(model.capacity(0)))
         };

@@ -184,7 +184,9 @@ impl Found {
     fn exchange(&mut self, workers: &mut [Box<dyn Worker + '_>]) {
         let bests = workers.iter().map(|w| w.best());
         let Some(best) = bests.reduce(|a, b| if b.makespan < a.makespan { b } else { a }) else { return };
-        workers.iter_mut().for_each(|w| w.adopt(&best));
+        for worker in workers.iter_mut() {
+            worker.adopt(&best);
+        }
         if best.makespan < self.schedule.makespan() {
             self.schedule = workers[0].schedule(&best);
             self.optimal = meets(best.makespan, self.lower_bound);
