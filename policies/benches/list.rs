@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mdts_core::{Cluster, Instance, Link, Network, Node, Rng, SlotModel};
@@ -24,6 +25,7 @@ fn generated(text: &str, nodes: usize) -> Instance {
 
 fn bench(criterion: &mut Criterion, group: &str, instance: &Instance, names: &[&str]) {
     let mut group = criterion.benchmark_group(group);
+    group.warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1));
     group.sample_size(10).throughput(Throughput::Elements(instance.tasks() as u64));
     for name in names {
         let planner = find(name).expect("a policy").planner();
@@ -45,7 +47,8 @@ fn real(criterion: &mut Criterion) {
     let path = data.join("wfinstances/pegasus/montage/montage-chameleon-dss-125d-001.json.gz");
     match format::read_path(&path) {
         Ok(job) => {
-            bench(criterion, "montage 1066 x 8", &instance(&job, 8), &["heft", "cpop", "peft", "lookahead"])
+            let policies = ["heft", "cpop", "peft", "lookahead"];
+            bench(criterion, "montage 1066 x 8", &instance(&job, 8), &policies);
         }
         Err(error) => eprintln!("skipped: no data: {error}"),
     }
@@ -57,14 +60,20 @@ fn large(criterion: &mut Criterion) {
         let instance = generated(&format!("layered:tasks={tasks}"), 32);
         bench(criterion, &format!("layered {tasks} x 32"), &instance, &pairs);
     }
-    for tasks in ["1e4", "1e5"] {
-        let instance = generated(&format!("independent:tasks={tasks}"), 32);
-        let fast = ["heft", "cpop", "peft", "min-min", "max-min", "mct"];
-        bench(criterion, &format!("independent {tasks} x 32"), &instance, &fast);
-    }
     let instance = generated("independent:tasks=1e4", 32);
-    bench(criterion, "independent, grouped by run time, 1e4 x 32", &instance, &["dls", "sufferage", "etf"]);
+    bench(criterion, "independent 1e4 x 32", &instance, &pairs);
+    let instance = generated("independent:tasks=1e5", 32);
+    let linear = ["heft", "cpop", "peft", "min-min", "max-min", "etf", "mct"];
+    bench(criterion, "independent 1e5 x 32", &instance, &linear);
 }
 
-criterion_group!(benches, all, real, large);
+/// Slow transfers leave many gaps on every node.
+fn gaps(criterion: &mut Criterion) {
+    for tasks in ["1e4", "1e5"] {
+        let instance = generated(&format!("layered:tasks={tasks},ccr=10,max_parents=3"), 8);
+        bench(criterion, &format!("gaps, layered {tasks} x 8"), &instance, &["heft", "mct"]);
+    }
+}
+
+criterion_group!(benches, all, real, large, gaps);
 criterion_main!(benches);

@@ -3,7 +3,10 @@
 mod common;
 
 use common::plan;
+use std::sync::Arc;
+
 use common::random::{models, random_instance};
+use mdts_core::sim::{Conditions, Failures, simulate};
 use mdts_core::{
     Cluster, Error, Instance, Link, Network, Node, NodeId, Placement, Progress, Rng, Schedule, SlotModel,
     lower_bounds,
@@ -28,7 +31,7 @@ fn progress_at(schedule: &Schedule, now: f64, lost: Vec<NodeId>) -> Progress {
 fn check_rest(instance: &Instance, progress: &Progress, plan: &Schedule) -> Result<(), TestCaseError> {
     plan.verify(instance).map_err(|v| TestCaseError::fail(v.to_string()))?;
     let started = |p: &&Placement| progress.started.iter().any(|s| s.task == p.task);
-    for p in progress.started.iter() {
+    for p in &progress.started {
         prop_assert_eq!(plan.find(p.task), Some(p));
     }
     for p in plan.placements().iter().filter(|p| !started(p)) {
@@ -64,6 +67,23 @@ proptest! {
             let planner = policy.planner();
             let plan = planner.plan(&rest, &mut Rng::seed_from_u64(1)).unwrap();
             check_rest(&instance, &progress, &plan)?;
+        }
+    }
+
+    #[test]
+    fn jobs_come_to_their_end_though_nodes_fail((slots, data) in models(), seed: u64) {
+        let instance = Arc::new(random_instance(seed, slots, data));
+        let mean = plan("heft", &instance).makespan().max(1.0) / 2.0;
+        let failures = Some(Failures { mean_between: mean, repair: mean / 2.0, most: 2 });
+        let conditions = Conditions { seed, noise: 0.3, failures, ..Conditions::default() };
+        for policy in policies() {
+            let arrivals = vec![(0.0, instance.clone()), (mean, instance.clone())];
+            // A decision for a lost node, or for one that cannot run the task, is an error.
+            let trace = simulate(&arrivals, policy.placer(seed), &conditions);
+            let trace = trace.map_err(|e| TestCaseError::fail(format!("{}: {e}", policy.name)))?;
+            for job in &trace.jobs {
+                prop_assert_eq!(job.schedule().placements().len(), instance.tasks(), "{}", policy.name);
+            }
         }
     }
 }

@@ -95,7 +95,10 @@ impl Gaps {
             return;
         }
         let at = self.free.partition_point(|(_, end)| *end < finish);
-        let Some(&(from, to)) = self.free.get(at) else { return };
+        let Some(&(from, to)) = self.free.get(at) else {
+            self.tail = self.tail.max(finish); // started tasks may be reported to overlap
+            return;
+        };
         let (before, after) = ((from, start), (finish, to));
         match (before.1 > before.0, after.1 > after.0) {
             (true, true) => {

@@ -8,10 +8,10 @@
 //! comes next. Source: Sih, Lee: A compile-time scheduling heuristic for interconnection-constrained
 //! heterogeneous processor architectures, IEEE TPDS 4(2), 1993. Cost: see the [pool](super::pool).
 
-use mdts_core::{Arrival, Instance, PartialSchedule, Planner, Result, Rng, Schedule};
+use mdts_core::{Instance, Planner, Result, Rng, Schedule, Slot};
 use mdts_dag::TaskId;
 
-use super::pool::{self, Intake, Kin, Offer, Rule};
+use super::pool::{self, Intake, Kin, Rule};
 use super::rank;
 
 /// Highest dynamic level first.
@@ -37,11 +37,9 @@ impl Rule for Levels {
         Kin::alike(instance, task, -self.level[task.index()])
     }
 
-    fn offer(&self, partial: &PartialSchedule<'_>, task: TaskId, arrival: &Arrival) -> Offer {
-        let fixed = self.level[task.index()] + self.median[task.index()];
-        // Start and run time count alike against a node, so the best node is that of the earliest finish.
-        let slot = pool::earliest_finish(partial, task, arrival);
-        Offer::new(slot, fixed - slot.finish)
+    /// Start and run time count alike against a node, so the best node is that of the earliest finish.
+    fn score(&self, task: TaskId, best: Slot, _: f64) -> (f64, f64) {
+        (self.level[task.index()] + self.median[task.index()] - best.finish, 0.0)
     }
 }
 

@@ -6,10 +6,10 @@
 //! interprocessor communication times, SIAM J. Comput. 18(2), 1989, who assume equal processors (hence no word on
 //! the choice between nodes). Cost: see the [pool](super::pool).
 
-use mdts_core::{Arrival, Instance, PartialSchedule, Planner, Result, Rng, Schedule};
+use mdts_core::{Instance, Planner, Result, Rng, Schedule, Slot, SlotModel};
 use mdts_dag::TaskId;
 
-use super::pool::{self, Intake, Kin, Offer, Rule};
+use super::pool::{self, Intake, Kin, Rule};
 use super::rank;
 
 /// Earliest start first.
@@ -28,20 +28,18 @@ struct Starts {
 }
 
 impl Rule for Starts {
-    /// Between tasks alike, the static level decides.
+    const BY_START: bool = true;
+
+    /// Behind all others on an exclusive node, the start does not depend on the run time.
     fn kin(&self, instance: &Instance, task: TaskId) -> Kin {
-        Kin::alike(instance, task, -self.level[task.index()])
+        let order = -self.level[task.index()];
+        match instance.slots() {
+            SlotModel::Exclusive => Kin::proportional(instance, task, order),
+            SlotModel::Resources => Kin::alike(instance, task, order),
+        }
     }
 
-    fn offer(&self, partial: &PartialSchedule<'_>, task: TaskId, arrival: &Arrival) -> Offer {
-        let slots = partial.append_all(task, arrival);
-        let best =
-            slots.reduce(
-                |best, slot| {
-                    if (slot.start, slot.finish) < (best.start, best.finish) { slot } else { best }
-                },
-            );
-        let slot = best.expect("a partial schedule has a node for every open task");
-        Offer { tie: self.level[task.index()], ..Offer::new(slot, -slot.start) }
+    fn score(&self, task: TaskId, best: Slot, _: f64) -> (f64, f64) {
+        (-best.start, self.level[task.index()])
     }
 }

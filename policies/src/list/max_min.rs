@@ -5,10 +5,10 @@
 //! of independent tasks onto heterogeneous computing systems, J. Parallel Distrib. Comput. 59(2), 1999.
 //! Cost: see the [pool](super::pool).
 
-use mdts_core::{Arrival, Instance, PartialSchedule, Planner, Result, Rng, Schedule};
+use mdts_core::{Instance, Planner, Result, Rng, Schedule, Slot};
 use mdts_dag::TaskId;
 
-use super::pool::{self, Intake, Kin, Offer, Rule};
+use super::pool::{self, Intake, Kin, Rule};
 
 /// Largest earliest finish first.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,8 +26,7 @@ impl Rule for MaxMin {
         Kin::proportional(instance, task, -instance.min_exec(task))
     }
 
-    fn offer(&self, partial: &PartialSchedule<'_>, task: TaskId, arrival: &Arrival) -> Offer {
-        let slot = pool::earliest_finish(partial, task, arrival);
-        Offer::new(slot, slot.finish)
+    fn score(&self, _: TaskId, best: Slot, _: f64) -> (f64, f64) {
+        (best.finish, 0.0)
     }
 }

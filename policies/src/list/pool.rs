@@ -1,15 +1,14 @@
 //! The pool of ready tasks for policies that pick the best pair of task and node again and again.
 //!
 //! ```text
-//! group: data arrives alike everywhere, same demand, run times in proportion   offer (of its first task)
-//!   t4 < t9 < t1 < ...                                                          t4 -> n2, score
-//!   t7                                                                          t7 -> n0, score
+//! group (data arrives alike everywhere, same demand, run times in proportion)      finish on n0   n1   n2
+//!   t4 < t9 < t1 < ...                                      offer: t4 -> n2, score             8    9    7
+//!   t7                                                      offer: t7 -> n0, score             5    6    9
 //! ```
 //! Tasks that differ only in a way that the rule can sort stand in one group, and only the first of them makes
-//! an offer. Placing a task worsens offers on its node alone, so an offer is made anew only if it stands on that
-//! node (or, for sufferage, if its second choice does). With `g` groups at a time, `n` tasks and `p` nodes this
-//! costs O(n (log n + p + g)) and O(p) per renewed offer: about n g in all where the groups spread over the nodes, and
-//! O(n (log n + p)) for independent tasks, where the naive search needs n^2 p.
+//! an offer. Placing a task changes one column, and then only the offers that stand on it. With `g` groups at a
+//! time, `n` tasks and `p` nodes: O(n (p + log n)) slot searches for new rows, O(n g) for the changed columns, and
+//! O(p) comparisons per renewed offer. Independent tasks that the rule can sort are one group. Memory O(g p).
 
 use std::collections::BinaryHeap;
 use std::hash::{Hash, Hasher};
@@ -24,11 +23,18 @@ use super::ready::Frontier;
 
 /// What a policy has to say about ready tasks.
 pub(super) trait Rule {
+    /// Whether the best node is that of the earliest start (then the earliest finish) and not of the earliest
+    /// finish. The lowest id decides between equals.
+    const BY_START: bool = false;
+    /// Whether the score depends on the second best node.
+    const BY_RIVAL: bool = false;
+
     /// Which tasks share a group, besides those whose data or demand differ, and their order in it.
     fn kin(&self, instance: &Instance, task: TaskId) -> Kin;
 
-    /// The best that can be done for the task now. It may only get worse as nodes fill up.
-    fn offer(&self, partial: &PartialSchedule<'_>, task: TaskId, arrival: &Arrival) -> Offer;
+    /// Score of the task's best slot, and what decides between equal scores; the highest wins. `second` is the
+    /// finish on the second best node (0 unless [`Rule::BY_RIVAL`], infinite if there is none).
+    fn score(&self, task: TaskId, best: Slot, second: f64) -> (f64, f64);
 }
 
 /// Tasks of equal `family` may share a group; there the smallest `order` comes first.
@@ -53,23 +59,6 @@ impl Kin {
     }
 }
 
-/// A slot for a task. The highest score wins; then the highest `tie`; then the first task in topological order.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Offer {
-    pub(super) slot: Slot,
-    pub(super) score: f64,
-    pub(super) tie: f64,
-    /// Another node that the score depends on.
-    pub(super) rival: Option<NodeId>,
-}
-
-impl Offer {
-    /// An offer that depends on its own node only.
-    pub(super) fn new(slot: Slot, score: f64) -> Self {
-        Self { slot, score, tie: 0.0, rival: None }
-    }
-}
-
 /// When tasks that become ready may compete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Intake {
@@ -88,19 +77,13 @@ pub(super) fn plan(instance: &Instance, rule: &impl Rule, intake: Intake) -> Res
         if intake == Intake::AtOnce || pool.groups.is_empty() {
             ready.drain(..).for_each(|task| pool.add(&partial, task));
         }
-        let Some((task, slot)) = pool.take_best() else { break };
+        let Some((task, node)) = pool.take_best() else { break };
+        let slot = pool.slot(&partial, task, node);
         partial.place(task, slot);
         pool.refresh(&partial, slot.node);
         frontier.placed(instance, task, |child| ready.push(child));
     }
     Ok(partial.finish())
-}
-
-/// The slot behind all others with the earliest finish; among equals the lowest node id.
-pub(super) fn earliest_finish(partial: &PartialSchedule<'_>, task: TaskId, arrival: &Arrival) -> Slot {
-    let slots = partial.append_all(task, arrival);
-    let best = slots.reduce(|best, slot| if slot.finish < best.finish { slot } else { best });
-    best.expect("a partial schedule has a node for every open task")
 }
 
 struct Pool<'a, R> {
@@ -109,7 +92,9 @@ struct Pool<'a, R> {
     position: Vec<u32>,
     groups: Vec<Group>,
     /// One per group; apart from them because every step reads them all.
-    offers: Vec<Standing>,
+    offers: Vec<Offer>,
+    /// One row per group: start or finish of its first task on every node, infinite where it cannot run.
+    times: Vec<f64>,
     index: HashTable<usize>,
     arrival: Arrival,
 }
@@ -123,10 +108,27 @@ struct Group {
     others: BinaryHeap<Waiting>,
 }
 
-struct Standing {
-    offer: Offer,
+/// What the first task of a group can get. The highest score wins; between equals the first in topological order.
+#[derive(Debug, Clone, Copy)]
+struct Offer {
+    score: (f64, f64),
     position: u32,
+    node: NodeId,
+    /// Second best node, if the score depends on it.
+    rival: Option<NodeId>,
+    /// The first task is new.
     stale: bool,
+}
+
+impl Offer {
+    /// Before anything is known.
+    fn stale() -> Self {
+        Self { score: (0.0, 0.0), position: 0, node: NodeId::default(), rival: None, stale: true }
+    }
+
+    fn beats(&self, other: &Self) -> bool {
+        self.score > other.score || self.score == other.score && self.position < other.position
+    }
 }
 
 impl<'a, R: Rule> Pool<'a, R> {
@@ -137,6 +139,7 @@ impl<'a, R: Rule> Pool<'a, R> {
             position: rank::positions(instance),
             groups: Vec::new(),
             offers: Vec::new(),
+            times: Vec::new(),
             index: HashTable::new(),
             arrival: Arrival::default(),
         }
@@ -151,38 +154,43 @@ impl<'a, R: Rule> Pool<'a, R> {
         let same = |g: &Group| g.family == family && g.demand == demand && g.arrival == self.arrival;
         if let Some(&at) = self.index.find(hash, |&i| same(&self.groups[i])) {
             if self.groups[at].join(waiting) {
-                self.renew(partial, at);
+                self.fill(partial, at);
             }
             return;
         }
-        let offer = self.rule.offer(partial, task, &self.arrival);
-        self.offers.push(Standing { offer, position: waiting.position, stale: false });
-        self.index.insert_unique(hash, self.groups.len(), |&i| self.groups[i].hash);
+        let at = self.groups.len();
+        self.index.insert_unique(hash, at, |&i| self.groups[i].hash);
         let (arrival, others) = (self.arrival.clone(), BinaryHeap::new());
         self.groups.push(Group { hash, family, demand, arrival, first: waiting, others });
+        self.offers.push(Offer::stale());
+        self.times.resize(self.times.len() + self.instance.nodes(), f64::INFINITY);
+        self.fill(partial, at);
     }
 
     /// Takes the task with the best offer out of the pool. O(groups).
-    fn take_best(&mut self) -> Option<(TaskId, Slot)> {
-        let better = |a: &Standing, b: &Standing| {
-            (a.offer.score, a.offer.tie) > (b.offer.score, b.offer.tie)
-                || (a.offer.score, a.offer.tie) == (b.offer.score, b.offer.tie) && a.position < b.position
-        };
-        let all = 0..self.offers.len();
-        let at = all.reduce(|best, i| if better(&self.offers[i], &self.offers[best]) { i } else { best })?;
-        let (task, slot) = (self.groups[at].first.task, self.offers[at].offer.slot);
+    fn take_best(&mut self) -> Option<(TaskId, NodeId)> {
+        let offers = &self.offers;
+        let at = (0..offers.len()).reduce(|best, i| if offers[i].beats(&offers[best]) { i } else { best })?;
+        let (task, node) = (self.groups[at].first.task, self.offers[at].node);
+        std::mem::swap(&mut self.arrival, &mut self.groups[at].arrival);
         match self.groups[at].others.pop() {
             Some(next) => {
+                self.groups[at].arrival.clone_from(&self.arrival);
                 self.groups[at].first = next;
                 self.offers[at].stale = true;
             }
             None => self.remove(at),
         }
-        Some((task, slot))
+        Some((task, node))
+    }
+
+    /// The slot of the task taken last.
+    fn slot(&self, partial: &PartialSchedule<'_>, task: TaskId, node: NodeId) -> Slot {
+        partial.append(task, node, &self.arrival).expect("offers stand on nodes that can run the task")
     }
 
     fn remove(&mut self, at: usize) {
-        let last = self.groups.len() - 1;
+        let (last, nodes) = (self.groups.len() - 1, self.instance.nodes());
         if let Ok(entry) = self.index.find_entry(self.groups[at].hash, |&i| i == at) {
             entry.remove();
         }
@@ -193,23 +201,75 @@ impl<'a, R: Rule> Pool<'a, R> {
         }
         self.groups.swap_remove(at);
         self.offers.swap_remove(at);
+        self.times.copy_within(last * nodes.., at * nodes);
+        self.times.truncate(last * nodes);
     }
 
-    /// Renews the offers that a placement on `node` may have changed.
+    /// Brings all offers up to date after a placement on `node`.
     fn refresh(&mut self, partial: &PartialSchedule<'_>, node: NodeId) {
         for at in 0..self.offers.len() {
-            let Standing { offer, stale, .. } = &self.offers[at];
-            if *stale || offer.slot.node == node || offer.rival == Some(node) {
+            let offer = self.offers[at];
+            if offer.stale {
+                self.fill(partial, at);
+                continue;
+            }
+            let time = &mut self.times[at * self.instance.nodes() + node.index()];
+            if time.is_finite() {
+                let group = &self.groups[at];
+                let slot = partial.append(group.first.task, node, &group.arrival);
+                *time = slot.map_or(f64::INFINITY, time_of::<R>);
+            }
+            // On other nodes nothing changed, and this one has only become worse.
+            if offer.node == node || offer.rival == Some(node) {
                 self.renew(partial, at);
             }
         }
     }
 
-    fn renew(&mut self, partial: &PartialSchedule<'_>, at: usize) {
-        let group = &self.groups[at];
-        let offer = self.rule.offer(partial, group.first.task, &group.arrival);
-        self.offers[at] = Standing { offer, position: group.first.position, stale: false };
+    /// Makes the row and the offer of a group whose first task is new.
+    fn fill(&mut self, partial: &PartialSchedule<'_>, at: usize) {
+        let (group, nodes) = (&self.groups[at], self.instance.nodes());
+        let row = &mut self.times[at * nodes..(at + 1) * nodes];
+        for (node, time) in self.instance.cluster().node_ids().zip(row) {
+            let slot = partial.append(group.first.task, node, &group.arrival);
+            *time = slot.map_or(f64::INFINITY, time_of::<R>);
+        }
+        self.renew(partial, at);
     }
+
+    /// Makes an offer from a row that is up to date.
+    fn renew(&mut self, partial: &PartialSchedule<'_>, at: usize) {
+        let (group, nodes) = (&self.groups[at], self.instance.nodes());
+        let row = &self.times[at * nodes..(at + 1) * nodes];
+        let task = group.first.task;
+        let least = row.iter().copied().fold(f64::INFINITY, f64::min);
+        let mut ties = (0..nodes).filter(|&i| row[i] == least).map(NodeId::new);
+        let node = if R::BY_START {
+            ties.reduce(|a, b| if partial.exec(task, b) < partial.exec(task, a) { b } else { a })
+        } else {
+            ties.next()
+        };
+        let node = node.unwrap_or_default();
+        let exec = partial.exec(task, node);
+        let (start, finish) = if R::BY_START { (least, least + exec) } else { (least - exec, least) };
+        let (second, rival) = if R::BY_RIVAL { second(row, node) } else { (0.0, None) };
+        let score = self.rule.score(task, Slot { node, start, finish }, second);
+        self.offers[at] = Offer { score, position: group.first.position, node, rival, stale: false };
+    }
+}
+
+/// What the rule compares nodes by.
+fn time_of<R: Rule>(slot: Slot) -> f64 {
+    if R::BY_START { slot.start } else { slot.finish }
+}
+
+/// The least time on any node but `best`.
+fn second(row: &[f64], best: NodeId) -> (f64, Option<NodeId>) {
+    let (before, after) = (&row[..best.index()], &row[best.index() + 1..]);
+    let least = |part: &[f64]| part.iter().copied().fold(f64::INFINITY, f64::min);
+    let second = least(before).min(least(after));
+    let rival = (0..row.len()).find(|&i| row[i] == second && i != best.index());
+    (second, rival.filter(|_| second.is_finite()).map(NodeId::new))
 }
 
 impl Group {

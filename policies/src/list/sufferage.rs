@@ -7,10 +7,10 @@
 //! Heuristics for scheduling parameter sweep applications in grid environments, HCW 2000.
 //! Cost: see the [pool](super::pool); only tasks with equal run times share a group.
 
-use mdts_core::{Arrival, Instance, PartialSchedule, Planner, Result, Rng, Schedule};
+use mdts_core::{Instance, Planner, Result, Rng, Schedule, Slot};
 use mdts_dag::TaskId;
 
-use super::pool::{self, Intake, Kin, Offer, Rule};
+use super::pool::{self, Intake, Kin, Rule};
 
 /// Largest difference between second best and best finish first.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,22 +23,13 @@ impl Planner for Sufferage {
 }
 
 impl Rule for Sufferage {
+    const BY_RIVAL: bool = true;
+
     fn kin(&self, instance: &Instance, task: TaskId) -> Kin {
         Kin::alike(instance, task, 0.0)
     }
 
-    fn offer(&self, partial: &PartialSchedule<'_>, task: TaskId, arrival: &Arrival) -> Offer {
-        let mut slots = partial.append_all(task, arrival);
-        let mut best = slots.next().expect("a partial schedule has a node for every open task");
-        let mut second = None;
-        for slot in slots {
-            if slot.finish < best.finish {
-                (best, second) = (slot, Some(best));
-            } else if second.is_none_or(|s| slot.finish < s.finish) {
-                second = Some(slot);
-            }
-        }
-        let sufferage = second.map_or(f64::INFINITY, |second| second.finish - best.finish);
-        Offer { rival: second.map(|second| second.node), ..Offer::new(best, sufferage) }
+    fn score(&self, _: TaskId, best: Slot, second: f64) -> (f64, f64) {
+        (second - best.finish, 0.0)
     }
 }

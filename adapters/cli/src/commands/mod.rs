@@ -1,0 +1,52 @@
+//! The commands, one file each.
+
+mod compare;
+mod completions;
+mod convert;
+mod inspect;
+mod plan;
+mod policies;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::args::Args;
+use crate::error::Result;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show size, shape and lower bounds of a workflow
+    Inspect(inspect::Inspect),
+    /// Plan a workflow on a cluster, verify the plan and show it
+    Plan(plan::Plan),
+    /// Compare policies on one or more workflows, in plans or in simulation
+    Compare(compare::Compare),
+    /// Run a workflow
+    Run(run::Run),
+    /// Convert a workflow to another format, or generate one
+    Convert(convert::Convert),
+    /// List the policies
+    Policies(policies::Policies),
+    /// Print a completion script for a shell
+    Completions(completions::Completions),
+}
+
+/// Carries out a command; the exit code is 0, or 1 if the work failed.
+///
+/// # Errors
+/// The command's own.
+pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
+    let done = |()| ExitCode::SUCCESS;
+    match &args.command {
+        Command::Inspect(command) => command.carry_out(args.quiet).map(done),
+        Command::Plan(command) => command.carry_out(args.quiet).map(done),
+        Command::Compare(command) => command.carry_out(args.quiet).map(done),
+        Command::Run(command) => command.carry_out(args.quiet),
+        Command::Convert(command) => command.carry_out(args.quiet).map(done),
+        Command::Policies(command) => command.carry_out().map(done),
+        Command::Completions(command) => command.carry_out().map(done),
+    }
+}

@@ -1,0 +1,369 @@
+//! `mdts run DAG`: plans, shows the plan beside simple baselines, runs it and tells how it went.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use mdts_core::runner::{Executor, RunEnd, RunReport, Runner, Stop, Stopper, TaskOutcome};
+use mdts_core::{Instance, Placement};
+use mdts_dag::{JobGraph, TaskId};
+use mdts_local::{EmulatedExecutor, LocalExecutor, LocalOptions, log_files};
+use mdts_policies::PolicyInfo;
+use serde::Serialize;
+
+use super::plan::above_bound;
+use crate::choice::Choice;
+use crate::error::{Error, Result};
+use crate::gantt::{self, Chart, Form};
+use crate::input::{self, Job, Machines};
+use crate::output::{self, OutputFile};
+use crate::policy::{self, Plan};
+use crate::progress::RunProgress;
+use crate::settings::{ModelFlags, OtherFlags, Settings};
+use crate::text::{Table, column, count, number};
+use crate::usage::{Meter, Usage};
+
+/// What the plan is shown beside.
+const BASELINES: [&str; 4] = ["eft", "fastest-node", "round-robin", "random"];
+/// The folder in which the built-in example runs, made when needed.
+const EXAMPLE_FOLDER: &str = ".mdts/example";
+/// Most failures that are listed.
+const MOST_FAILURES: usize = 10;
+
+/// Arguments of `mdts run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Workflow file; default: a built-in example. Commands run in the folder of the file
+    dag: Option<PathBuf>,
+    /// Where the tasks run
+    #[arg(long, value_enum, default_value_t = Place::Local)]
+    on: Place,
+    /// Policy, see mdts policies [default: heft]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    #[command(flatten)]
+    model: ModelFlags,
+    /// Run no commands: every task sleeps for its run time on its node times SCALE
+    #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
+    emulate: Option<f64>,
+    /// Folder for the output of the tasks [default: .mdts/logs]
+    #[arg(long, value_name = "DIR")]
+    logs: Option<PathBuf>,
+    /// Draw what really happened as .svg or .html
+    #[arg(long, value_name = "FILE")]
+    gantt: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Executors by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Place {
+    /// Processes of this machine
+    Local,
+}
+
+/// A superset of the stable keys.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    dag: &'a str,
+    policy: &'static str,
+    nodes: usize,
+    slots: &'static str,
+    data: &'static str,
+    seed: u64,
+    /// Seconds, those of the emulation if it is one.
+    makespan: f64,
+    planned_makespan: f64,
+    lower_bound: f64,
+    tasks: usize,
+    succeeded: usize,
+    failed: usize,
+    blocked: usize,
+    cancelled: usize,
+    retried: usize,
+    end: &'static str,
+    failures: Vec<Failure<'a>>,
+    overhead_per_task_us: f64,
+    /// Null where the system does not tell.
+    peak_memory_mib: Option<f64>,
+    /// Where the run's events are kept; they are not, so far.
+    journal: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Failure<'a> {
+    task: &'a str,
+    reason: &'a str,
+    /// Where its error output is; null in an emulation.
+    log: Option<PathBuf>,
+}
+
+/// All that is known before the run begins.
+struct Ready {
+    job: Job,
+    machines: Machines,
+    instance: Arc<Instance>,
+    settings: Settings,
+    policy: &'static PolicyInfo,
+    plan: Plan,
+    /// Seconds of the run per second of the plan.
+    scale: f64,
+}
+
+impl Run {
+    pub(super) fn carry_out(&self, quiet: bool) -> Result<ExitCode> {
+        let meter = Meter::begin();
+        let form = self.gantt.as_deref().map(Form::of).transpose()?;
+        let gantt = OutputFile::create_if(self.gantt.as_deref())?;
+        let ready = self.prepare()?;
+        let silent = quiet || self.json;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
+        let mut executor = self.executor(&ready)?;
+        if !silent {
+            output::print(&show_plan(&ready)?)?;
+        }
+        let came_of_it = runtime.block_on(drive(&ready, &mut *executor, quiet))?;
+        drop(executor);
+        let report = ready.report(&came_of_it, meter.read(), self.emulate.is_some());
+        let mut text = show_report(&report, ready.scale);
+        if let (Some(file), Some(form)) = (gantt, form) {
+            _ = writeln!(text, "wrote {}", file.path().display());
+            file.write(&gantt::draw(&ready.chart(&came_of_it, &report), form))?;
+        }
+        if self.json {
+            output::print_json(&report)?;
+        } else if quiet {
+            output::complain(&show_failures(&report));
+        } else {
+            output::print(&text)?;
+        }
+        Ok(if came_of_it.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn prepare(&self) -> Result<Ready> {
+        let other = OtherFlags { policy: self.policy.as_deref(), logs: self.logs.as_deref() };
+        let settings = Settings::load(&self.model, other)?;
+        let policy = policy::find(&settings.policy)?;
+        let job = input::job(self.dag.as_deref())?;
+        if self.emulate.is_none()
+            && let Err(mdts_core::Error::Executor(message)) = LocalExecutor::check(&job.graph)
+        {
+            return Err(Error::Usage(format!("{}: {message}", job.label)));
+        }
+        let machines = input::machines(&settings)?;
+        let instance = input::instance(&job, &machines, settings.data_model)?;
+        let plan = policy::plan(policy, settings.seed, &instance)?;
+        let scale = self.emulate.unwrap_or(1.0);
+        Ok(Ready { job, machines, instance, settings, policy, plan, scale })
+    }
+
+    fn executor(&self, ready: &Ready) -> Result<Box<dyn Executor>> {
+        let Place::Local = self.on;
+        if let Some(scale) = self.emulate {
+            return Ok(Box::new(EmulatedExecutor::new(scale)?));
+        }
+        let options = LocalOptions::new(&ready.settings.logs, self.working_folder()?);
+        let executor = LocalExecutor::new(options, ready.machines.cluster.clone());
+        Ok(Box::new(executor.map_err(|error| match error {
+            mdts_core::Error::Io { path, source } => Error::Output { path, source },
+            other => other.into(),
+        })?))
+    }
+
+    /// The folder of the workflow's file; the current one for standard input.
+    fn working_folder(&self) -> Result<PathBuf> {
+        match &self.dag {
+            None => {
+                let folder = PathBuf::from(EXAMPLE_FOLDER);
+                let made = std::fs::create_dir_all(&folder);
+                made.map_err(|source| Error::Output { path: folder.clone(), source })?;
+                Ok(folder)
+            }
+            Some(path) => match path.parent() {
+                Some(folder) if folder != Path::new("") => Ok(folder.into()),
+                _ => Ok(".".into()),
+            },
+        }
+    }
+}
+
+/// Runs the job; Ctrl-C stops starting tasks, and cancels them the second time.
+async fn drive(ready: &Ready, executor: &mut dyn Executor, quiet: bool) -> Result<RunReport> {
+    let placer = ready.policy.placer(ready.settings.seed);
+    let mut progress = RunProgress::new(ready.job.graph.len(), quiet);
+    let runner = Runner::new(ready.job.graph.clone(), ready.instance.clone(), placer)
+        .on_progress(move |moment| progress.show(moment));
+    let watcher = tokio::spawn(obey_interrupts(runner.stopper()));
+    let came_of_it = runner.run(executor).await;
+    watcher.abort();
+    Ok(came_of_it?)
+}
+
+async fn obey_interrupts(stopper: Stopper) {
+    while tokio::signal::ctrl_c().await.is_ok() {
+        if stopper.escalate() == Stop::Cancel {
+            tracing::warn!("interrupted again: cancelling what runs");
+        } else {
+            tracing::warn!("interrupted: nothing new starts; press Ctrl-C again to cancel what runs");
+        }
+    }
+}
+
+impl Ready {
+    fn report<'a>(&'a self, run: &'a RunReport, usage: Usage, is_emulated: bool) -> Report<'a> {
+        let graph = &self.job.graph;
+        let failures = run.failures().map(|(task, reason)| Failure {
+            task: &graph.task(task).name,
+            reason,
+            log: (!is_emulated).then(|| self.log(graph, run, task)),
+        });
+        Report {
+            dag: graph.name(),
+            policy: self.policy.name,
+            nodes: self.instance.nodes(),
+            slots: self.instance.slots().word(),
+            data: self.instance.data().word(),
+            seed: self.settings.seed,
+            makespan: run.makespan,
+            planned_makespan: self.plan.objectives.makespan * self.scale,
+            lower_bound: self.plan.bounds.best() * self.scale,
+            tasks: run.tasks.len(),
+            succeeded: run.succeeded(),
+            failed: run.failed(),
+            blocked: run.blocked(),
+            cancelled: run.cancelled(),
+            retried: run.retried(),
+            end: match run.end {
+                RunEnd::Complete => "complete",
+                RunEnd::FailedFast => "failed-fast",
+                RunEnd::Drained => "drained",
+                RunEnd::Cancelled => "cancelled",
+                RunEnd::Deadline => "deadline",
+            },
+            failures: failures.collect(),
+            overhead_per_task_us: usage.cpu_seconds * 1e6 / run.tasks.len() as f64,
+            peak_memory_mib: usage.peak_memory_mib,
+            journal: None,
+        }
+    }
+
+    fn log(&self, graph: &JobGraph, run: &RunReport, task: TaskId) -> PathBuf {
+        log_files(&self.settings.logs, graph, task, run.tasks[task.index()].attempts).err
+    }
+
+    fn chart(&self, run: &RunReport, report: &Report<'_>) -> Chart {
+        let title = format!("{} run under {}", report.dag, report.policy);
+        let subtitle = format!(
+            "{} of {} succeeded; makespan {} s, planned {} s, lower bound {} s",
+            report.succeeded,
+            count(report.tasks, "task"),
+            number(report.makespan),
+            number(report.planned_makespan),
+            number(report.lower_bound)
+        );
+        let attempts = run.tasks.iter().enumerate().filter_map(|(i, task)| {
+            let node = task.node?;
+            let failed = task.outcome != TaskOutcome::Succeeded;
+            Some((Placement { task: TaskId::new(i), node, start: task.start, finish: task.finish }, failed))
+        });
+        let mut chart = Chart::new(&self.instance, title, subtitle, report.lower_bound);
+        chart.add(&self.instance, attempts);
+        chart
+    }
+}
+
+/// The plan against the lower bound and simple policies.
+fn show_plan(ready: &Ready) -> Result<String> {
+    let graph = &ready.job.graph;
+    let (bounds, makespan) = (ready.plan.bounds, ready.plan.objectives.makespan);
+    let mut text = format!(
+        "{}: {}, {}; {}: {}, {} slots\n",
+        graph.name(),
+        count(graph.len(), "task"),
+        count(graph.dependency_count(), "edge"),
+        ready.machines.label,
+        count(ready.instance.nodes(), "node"),
+        ready.instance.slots().word()
+    );
+    _ = writeln!(
+        text,
+        "  planned by {} in {:.3} ms: {} s, verified",
+        ready.policy.name,
+        ready.plan.seconds * 1e3,
+        number(makespan)
+    );
+    _ = writeln!(text, "  lower bound {}\n", above_bound(makespan, &bounds, ready.plan.is_optimal()));
+    let mut rows = vec![(ready.policy.name, makespan, ready.plan.objectives.slr)];
+    for name in BASELINES.into_iter().filter(|name| *name != ready.policy.name) {
+        let plan = policy::plan(policy::find(name)?, ready.settings.seed, &ready.instance)?;
+        rows.push((name, plan.objectives.makespan, plan.objectives.slr));
+    }
+    let numbers = |value: fn(&(&str, f64, f64)) -> f64| column(&rows.iter().map(value).collect::<Vec<_>>());
+    let (makespans, slrs) = (numbers(|r| r.1), numbers(|r| r.2));
+    let mut table = Table::new(["  plan by", ">makespan s", ">vs this plan", ">SLR"]);
+    for (i, row) in rows.iter().enumerate() {
+        let above = if makespan > 0.0 { (row.1 / makespan - 1.0) * 100.0 } else { 0.0 };
+        let against = if i == 0 { String::new() } else { format!("{above:+.1} %") };
+        table.row([format!("  {}", row.0), makespans[i].clone(), against, slrs[i].clone()]);
+    }
+    Ok(text + &table.show() + "\n")
+}
+
+fn show_report(report: &Report<'_>, scale: f64) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| _ = writeln!(text, "  {what:<12}{value}");
+    let emulated =
+        if scale == 1.0 { String::new() } else { format!(" (the plan's seconds times {})", number(scale)) };
+    line(
+        "makespan",
+        format!(
+            "{} s; planned {} s, lower bound {} s{emulated}",
+            number(report.makespan),
+            number(report.planned_makespan),
+            number(report.lower_bound)
+        ),
+    );
+    if report.makespan < report.lower_bound && report.succeeded == report.tasks {
+        line("", "faster than the lower bound: the tasks took less than their stated work".into());
+    }
+    let mut counts = format!("{} of {} succeeded", report.succeeded, report.tasks);
+    let others = [
+        (report.failed, "failed"),
+        (report.blocked, "blocked behind them"),
+        (report.cancelled, "cancelled"),
+        (report.retried, "attempts repeated"),
+    ];
+    for (n, what) in others.into_iter().filter(|(n, _)| *n > 0) {
+        _ = write!(counts, ", {n} {what}");
+    }
+    line("tasks", counts);
+    line(
+        "overhead",
+        format!(
+            "{} us of processor time per task{}",
+            number(report.overhead_per_task_us.round()),
+            report
+                .peak_memory_mib
+                .map_or(String::new(), |m| format!(", {} MiB of memory at most", number(m.round())))
+        ),
+    );
+    text + &show_failures(report)
+}
+
+/// The first tasks that failed for good, with reason and log.
+fn show_failures(report: &Report<'_>) -> String {
+    let mut text = String::new();
+    for failure in report.failures.iter().take(MOST_FAILURES) {
+        let log = failure.log.as_ref().map_or(String::new(), |log| format!("; see {}", log.display()));
+        _ = writeln!(text, "  failed      {}: {}{log}", failure.task, failure.reason);
+    }
+    if report.failures.len() > MOST_FAILURES {
+        _ = writeln!(text, "  and {} more", report.failures.len() - MOST_FAILURES);
+    }
+    text
+}

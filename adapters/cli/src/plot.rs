@@ -1,0 +1,113 @@
+//! The picture of a comparison: horizontal bars per policy, the best on top, with the lower bound.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::gantt::{self, Form};
+use crate::text::number;
+
+const WIDTH: u32 = 1000;
+const BAR: u32 = 24;
+const FONT: &str = "system-ui, Helvetica, Arial, sans-serif";
+
+/// One group of bars.
+#[derive(Debug)]
+pub(crate) struct Panel {
+    pub(crate) title: String,
+    /// What the axis counts.
+    pub(crate) measure: &'static str,
+    /// Where the line of the lower bound stands.
+    pub(crate) bound: Option<f64>,
+    /// Policy, value, lowest and highest; the first on top.
+    pub(crate) bars: Vec<(&'static str, f64, f64, f64)>,
+}
+
+impl Panel {
+    fn height(&self) -> u32 {
+        self.bars.len() as u32 * BAR + 110
+    }
+}
+
+/// Draws all panels below each other.
+///
+/// # Errors
+/// [`Error::Plot`].
+pub(crate) fn draw(panels: &[Panel], form: Form) -> Result<String> {
+    let mut svg = String::new();
+    {
+        let height = panels.iter().map(Panel::height).sum();
+        let mut rest = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        rest.fill(&WHITE).map_err(failed)?;
+        for panel in panels {
+            let (area, below) = rest.split_vertically(panel.height());
+            draw_panel(panel, &area).map_err(failed)?;
+            rest = below;
+        }
+        rest.present().map_err(failed)?;
+    }
+    Ok(match form {
+        Form::Svg => svg,
+        Form::Html => gantt::embed("Comparison of policies", &svg),
+    })
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::Plot(error.to_string())
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+fn draw_panel(panel: &Panel, area: &Area<'_>) -> Drawn {
+    let count = i32::try_from(panel.bars.len())?;
+    let highest = panel.bars.iter().map(|b| b.3).chain(panel.bound).fold(0.0, f64::max);
+    let end = if highest > 0.0 { highest * 1.12 } else { 1.0 };
+    let mut chart = ChartBuilder::on(area)
+        .caption(&panel.title, (FONT, 18))
+        .margin(12)
+        .x_label_area_size(44)
+        .y_label_area_size(130)
+        .build_cartesian_2d(0.0..end, (0..count - 1).into_segmented())?;
+    let name = |at: &SegmentValue<i32>| match at {
+        // The axis counts upwards, the table downwards.
+        SegmentValue::CenterOf(i) => {
+            let bar = usize::try_from(count - 1 - i).ok().and_then(|i| panel.bars.get(i));
+            bar.map_or(String::new(), |bar| bar.0.to_owned())
+        }
+        _ => String::new(),
+    };
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(RGBColor(218, 223, 229))
+        .axis_style(RGBColor(140, 150, 160))
+        .x_desc(panel.measure)
+        .x_labels(8)
+        .x_label_formatter(&|x| number(*x))
+        .y_labels(panel.bars.len().max(2))
+        .y_label_formatter(&name)
+        .label_style((FONT, 13))
+        .draw()?;
+    for (row, (_, value, low, high)) in (0..count).rev().zip(&panel.bars) {
+        let (above, below) = (SegmentValue::Exact(row + 1), SegmentValue::Exact(row));
+        let colour = if row == count - 1 { RGBColor(34, 136, 51) } else { RGBColor(68, 119, 170) };
+        let mut bar = Rectangle::new([(0.0, below), (*value, above)], colour.filled());
+        bar.set_margin(3, 3, 0, 0);
+        chart.draw_series([bar])?;
+        let middle = SegmentValue::CenterOf(row);
+        let whisker = [(*low, middle.clone()), (*high, middle.clone())];
+        if high > low {
+            chart.draw_series([PathElement::new(whisker, BLACK.mix(0.7).stroke_width(2))])?;
+        }
+        let text =
+            EmptyElement::at((high.max(*value), middle)) + Text::new(number(*value), (6, -6), (FONT, 12));
+        chart.draw_series([text])?;
+    }
+    if let Some(bound) = panel.bound {
+        let line = [(bound, SegmentValue::Exact(0)), (bound, SegmentValue::Exact(count))];
+        chart.draw_series([PathElement::new(line, RGBColor(194, 24, 91).stroke_width(2))])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! A policy by name in the role that a command needs, with its time measured.
+
+use std::time::Instant;
+
+use mdts_core::engine::Step;
+use mdts_core::{Bounds, Decisions, Instance, Objectives, Placer, Schedule, lower_bounds, objectives};
+use mdts_dag::generate::seeded;
+use mdts_policies::PolicyInfo;
+
+use crate::error::{Error, Result};
+
+/// A policy of the registry.
+///
+/// # Errors
+/// [`Error::Usage`] that offers the nearest name.
+pub(crate) fn find(name: &str) -> Result<&'static PolicyInfo> {
+    mdts_policies::find(name).map_err(|error| Error::Usage(format!("{error}; mdts policies describes them")))
+}
+
+/// A verified schedule with its measures.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) schedule: Schedule,
+    pub(crate) objectives: Objectives,
+    pub(crate) bounds: Bounds,
+    /// Wall seconds of the policy alone.
+    pub(crate) seconds: f64,
+}
+
+impl Plan {
+    /// Whether no schedule can be shorter.
+    pub(crate) fn is_optimal(&self) -> bool {
+        let bound = self.bounds.best();
+        self.objectives.makespan <= bound + 1e-9 * bound.abs()
+    }
+}
+
+/// Plans and verifies.
+///
+/// # Errors
+/// The policy's own, and [`Error::InvalidPlan`] if its schedule breaks a rule.
+pub(crate) fn plan(policy: &'static PolicyInfo, seed: u64, instance: &Instance) -> Result<Plan> {
+    let planner = policy.planner();
+    let begin = Instant::now();
+    let schedule = planner.plan(instance, &mut seeded(seed))?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let name = policy.name;
+    schedule.verify(instance).map_err(|violation| Error::InvalidPlan { policy: name, violation })?;
+    tracing::info!(policy = name, seconds, "planned");
+    let (objectives, bounds) = (objectives(instance, &schedule), lower_bounds(instance));
+    Ok(Plan { schedule, objectives, bounds, seconds })
+}
+
+/// A placer that adds up the wall time of its decisions.
+#[derive(Debug)]
+pub(crate) struct Timed<'a> {
+    pub(crate) placer: Box<dyn Placer>,
+    pub(crate) seconds: &'a mut f64,
+}
+
+impl Placer for Timed<'_> {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> mdts_core::Result<()> {
+        let begin = Instant::now();
+        let placed = self.placer.place(step, decisions);
+        *self.seconds += begin.elapsed().as_secs_f64();
+        placed
+    }
+
+    fn watches_progress(&self) -> bool {
+        self.placer.watches_progress()
+    }
+}

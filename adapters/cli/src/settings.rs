@@ -1,0 +1,185 @@
+//! Settings: flags before environment before `mdts.toml` before defaults.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use config::{Config, ConfigError, Environment, File, Value, ValueKind};
+use mdts_core::SlotModel;
+use mdts_dag::DataModel;
+use serde::Deserialize;
+
+use crate::choice::Choice;
+use crate::error::{Error, Result, did_you_mean, one_line};
+
+/// The file with settings, in the folder where a command runs.
+const FILE: &str = "mdts.toml";
+
+/// What `--help` says about settings.
+pub(crate) const HELP: &str = "\
+Settings: a flag comes before the environment, that before mdts.toml in the current folder, that before the default.
+  flag         environment      mdts.toml    default
+  --cluster    MDTS_CLUSTER     cluster      this machine
+  --policy     MDTS_POLICY      policy       heft
+  --slots      MDTS_SLOTS       slots        the cluster's own
+  --data       MDTS_DATA_MODEL  data_model   edges
+  --seed       MDTS_SEED        seed         0
+  --logs       MDTS_LOGS        logs         .mdts/logs
+  -v, -q       MDTS_LOG                      warn (also error, info, debug, or a tracing filter)
+
+Exit status: 0 done; 1 the work failed; 2 bad input or usage.";
+
+/// All names, as in the file; in the environment they are in capitals behind `MDTS_`.
+const NAMES: [&str; 6] = ["cluster", "policy", "slots", "data_model", "seed", "logs"];
+
+/// Flags about the cluster and the model, common to most commands.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ModelFlags {
+    /// Cluster file (TOML, YAML or JSON); default: this machine
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster: Option<PathBuf>,
+    /// How many tasks a node runs at a time: one, or as many as its resources hold; default: the cluster's own
+    #[arg(long, value_name = "MODEL", value_parser = SlotModel::parser())]
+    pub(crate) slots: Option<SlotModel>,
+    /// What moves between nodes: every dependency's own bytes, or each file once [default: edges]
+    #[arg(long, value_name = "MODEL", value_parser = DataModel::parser())]
+    pub(crate) data: Option<DataModel>,
+    /// Seed of all that is random [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// Flags that some commands have beside [`ModelFlags`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OtherFlags<'a> {
+    /// `--policy`.
+    pub(crate) policy: Option<&'a str>,
+    /// `--logs`.
+    pub(crate) logs: Option<&'a Path>,
+}
+
+/// What the sources say, choices still as they are written.
+#[derive(Debug, Deserialize)]
+struct Raw {
+    cluster: Option<PathBuf>,
+    policy: String,
+    slots: Option<String>,
+    data_model: String,
+    seed: u64,
+    logs: PathBuf,
+}
+
+/// What holds after all sources were heard.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Cluster file; absent: this machine.
+    pub(crate) cluster: Option<PathBuf>,
+    /// Name of the policy.
+    pub(crate) policy: String,
+    /// Slot model instead of the cluster's own.
+    pub(crate) slots: Option<SlotModel>,
+    /// Data model.
+    pub(crate) data_model: DataModel,
+    /// Seed of all that is random.
+    pub(crate) seed: u64,
+    /// Where the output of tasks goes.
+    pub(crate) logs: PathBuf,
+}
+
+impl Settings {
+    /// Asks all sources.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the file or the environment has an unknown name or a value out of range.
+    pub(crate) fn load(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Self> {
+        check_names()?;
+        let merged = merge(flags, other).map_err(|error| explain(&error))?;
+        let raw: Raw = merged.clone().try_deserialize().map_err(|error| explain(&error))?;
+        Ok(Self {
+            cluster: raw.cluster,
+            policy: raw.policy,
+            slots: raw.slots.map(|word| choice("slots", &word, &merged)).transpose()?,
+            data_model: choice("data_model", &raw.data_model, &merged)?,
+            seed: raw.seed,
+            logs: raw.logs,
+        })
+    }
+}
+
+fn choice<T: Choice>(name: &str, word: &str, from: &Config) -> Result<T> {
+    T::of_word(word).ok_or_else(|| {
+        let (origin, word) = (origin(from, name), word.escape_debug());
+        Error::Usage(format!("{origin}: {name}: '{word}' is not known; write {}", T::all_words()))
+    })
+}
+
+/// Where a setting was found.
+fn origin<'a>(from: &'a Config, name: &str) -> &'a str {
+    let value = match &from.cache.kind {
+        ValueKind::Table(table) => table.get(name),
+        _ => None,
+    };
+    value.and_then(Value::origin).unwrap_or("settings")
+}
+
+/// Asks all sources.
+fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigError> {
+    let path = |path: Option<&Path>| path.map(|p| p.to_string_lossy().into_owned());
+    let (slots, data) = (flags.slots.map(Choice::word), flags.data.map(Choice::word));
+    Config::builder()
+        .set_default("policy", "heft")?
+        .set_default("data_model", "edges")?
+        .set_default("seed", 0)?
+        .set_default("logs", ".mdts/logs")?
+        .add_source(File::from(Path::new(FILE)).required(false))
+        .add_source(Environment::with_prefix("MDTS").ignore_empty(true).source(Some(environment())))
+        .set_override_option("cluster", path(flags.cluster.as_deref()))?
+        .set_override_option("policy", other.policy)?
+        .set_override_option("slots", slots)?
+        .set_override_option("data_model", data)?
+        .set_override_option("seed", flags.seed)?
+        .set_override_option("logs", path(other.logs))?
+        .build()
+}
+
+/// The variables that are settings; others that begin with `MDTS_` are not ours to judge.
+fn environment() -> HashMap<String, String> {
+    let variable = |name: &str| format!("MDTS_{}", name.to_uppercase());
+    let found = NAMES.map(variable).into_iter();
+    found.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
+}
+
+/// Refuses names that the file should not have.
+fn check_names() -> Result<()> {
+    let source = File::from(Path::new(FILE)).required(false);
+    let config = Config::builder().add_source(source).build().map_err(|error| explain(&error))?;
+    let table: HashMap<String, Value> = config.try_deserialize().map_err(|error| explain(&error))?;
+    let mut unknown: Vec<&String> = table.keys().filter(|key| !NAMES.contains(&key.as_str())).collect();
+    unknown.sort();
+    match unknown.first() {
+        None => Ok(()),
+        Some(name) => Err(Error::Usage(format!(
+            "{FILE}: '{name}' is not a setting{}; there are {}",
+            did_you_mean(name, NAMES),
+            NAMES.join(", ")
+        ))),
+    }
+}
+
+/// The places of a setting, and what was wrong.
+fn explain(error: &ConfigError) -> Error {
+    let message = match error {
+        ConfigError::Type { origin, unexpected, expected, key } => format!(
+            "{}: {}: found {unexpected}; expected {expected}",
+            origin.as_deref().unwrap_or("settings"),
+            key.as_deref().unwrap_or("a value"),
+        ),
+        ConfigError::At { error, origin, key } => {
+            let place = origin.as_deref().unwrap_or("settings");
+            format!("{place}: {}: {error}", key.as_deref().unwrap_or("a value"))
+        }
+        ConfigError::FileParse { cause, .. } => format!("{FILE}: {cause}"),
+        other => format!("settings: {other}"),
+    };
+    Error::Usage(one_line(&message) + "; mdts --help lists the settings")
+}

@@ -1,0 +1,123 @@
+//! Runs: commands as processes, and emulation.
+
+use std::time::{Duration, Instant};
+
+use crate::{Folder, assert_keys, diamond};
+
+const RUN_KEYS: &[&str] = &[
+    "makespan",
+    "tasks",
+    "succeeded",
+    "failed",
+    "retried",
+    "overhead_per_task_us",
+    "peak_memory_mib",
+    "journal",
+];
+
+#[test]
+fn commands_run_in_the_folder_of_their_file() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("flow")).expect("made");
+    folder.write(
+        "flow/flow.yaml",
+        r#"
+tasks:
+  - {name: write, command: [sh, -c, "echo hello > out.txt; echo said"], outputs: [out.txt]}
+  - {name: read, command: [sh, -c, "grep hello out.txt"], inputs: [out.txt]}
+"#,
+    );
+    let report = folder.json(&["run", "flow/flow.yaml", "--logs", "logs", "--json"]);
+    assert_keys(&report, RUN_KEYS);
+    assert_eq!(
+        (&report["tasks"], &report["succeeded"], &report["failed"]),
+        (&2.into(), &2.into(), &0.into())
+    );
+    assert!(report["journal"].is_null());
+    assert!(report["overhead_per_task_us"].as_f64().is_some_and(|us| us > 0.0));
+    assert_eq!(folder.read("flow/out.txt"), "hello\n");
+    assert_eq!(folder.read("logs/write.1.out"), "said\n");
+}
+
+#[test]
+fn a_failed_task_gives_status_1_and_names_its_log() {
+    let folder = Folder::new();
+    folder.write(
+        "flow.yaml",
+        r#"
+tasks:
+  - {name: bad, command: [sh, -c, "echo why >&2; exit 3"], retries: 1}
+  - {name: behind, command: ["true"], after: [bad]}
+  - {name: apart, command: ["true"]}
+"#,
+    );
+    let called = folder.mdts(&["run", "flow.yaml", "--json"]);
+    assert_eq!(called.status, 1);
+    let report = called.json();
+    let counts = ["succeeded", "failed", "blocked", "retried"].map(|key| report[key].as_u64());
+    assert_eq!(counts, [Some(1), Some(1), Some(1), Some(1)]);
+    let failure = &report["failures"][0];
+    assert_eq!(failure["task"], "bad");
+    assert!(failure["reason"].as_str().is_some_and(|reason| reason.contains('3')), "{failure}");
+    assert_eq!(folder.read(failure["log"].as_str().expect("a path")), "why\n");
+    let called = folder.mdts(&["run", "flow.yaml"]);
+    assert_eq!(called.status, 1);
+    assert!(called.stdout.contains("bad") && called.stdout.contains("see "), "{}", called.stdout);
+    let called = folder.mdts(&["run", "flow.yaml", "-q"]);
+    assert_eq!((called.status, called.stdout.as_str()), (1, ""));
+    assert!(called.stderr.contains("failed      bad: "), "{}", called.stderr);
+}
+
+#[test]
+fn emulation_follows_the_plan_at_its_scale() {
+    let folder = diamond();
+    let base = ["run", "diamond.yaml", "--cluster", "pair.toml", "--emulate", "0.02"];
+    let report = folder.json(&[&base[..], &["--json", "--gantt", "run.svg"]].concat());
+    assert_eq!(report["succeeded"], 4);
+    let seconds = |key: &str| report[key].as_f64().expect("a number");
+    assert!((seconds("planned_makespan") - 3.5 * 0.02).abs() < 1e-9);
+    assert!(seconds("makespan") >= seconds("lower_bound"), "{report}");
+    assert!(folder.read("run.svg").contains("class=\"bar "));
+    let called = folder.mdts(&base);
+    assert_eq!(called.status, 0);
+    for word in ["lower bound", "random", "round-robin", "fastest-node", "4 of 4 succeeded"] {
+        assert!(called.stdout.contains(word), "{word} in {}", called.stdout);
+    }
+    assert!(called.stderr.contains("4 of 4 tasks"), "{}", called.stderr);
+}
+
+#[test]
+fn one_interrupt_drains_and_two_cancel() {
+    let folder = Folder::new();
+    folder.write(
+        "flow.yaml",
+        r#"
+tasks:
+  - {name: long, command: [sh, -c, "touch started; exec sleep 60"]}
+  - {name: next, command: [touch, next-ran], after: [long]}
+"#,
+    );
+    let mut command = folder.command(&["run", "flow.yaml", "--json"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let begin = Instant::now();
+    let child = command.spawn().expect("mdts runs");
+    let wait_until = |done: &dyn Fn() -> bool| {
+        while !done() {
+            assert!(begin.elapsed() < Duration::from_secs(30), "it takes too long");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_until(&|| folder.path("started").exists());
+    for _ in 0..2 {
+        let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(kill.expect("kill runs").success());
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let called = crate::Called::from(child.wait_with_output().expect("it ends"));
+    assert_eq!(called.status, 1);
+    assert!(begin.elapsed() < Duration::from_secs(30));
+    let report = called.json();
+    assert_eq!((&report["end"], &report["cancelled"]), (&"cancelled".into(), &2.into()));
+    assert!(called.stderr.contains("interrupted again"), "{}", called.stderr);
+    assert!(!folder.path("next-ran").exists());
+}
