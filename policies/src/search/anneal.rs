@@ -20,8 +20,8 @@ use super::sequence::{Nodes, Sequence};
 const FIRST_CYCLE: u64 = 4000;
 /// Moves in a cycle, at most.
 const LAST_CYCLE: u64 = 1 << 20;
-/// Moves between two looks at the clock.
-const PATIENCE: u64 = 32;
+/// Tasks placed between two looks at the clock, about.
+const PATIENCE: usize = 5000;
 
 #[derive(Debug)]
 pub(super) struct Anneal<'a, N> {
@@ -339,8 +339,9 @@ impl<'a, N: Nodes> Anneal<'a, N> {
 
 impl<N: Nodes> Worker for Anneal<'_, N> {
     fn run(&mut self, iterations: u64, goal: f64, limit: &Limit<'_>) -> u64 {
+        let patience = (PATIENCE / self.sequence.order.len()).clamp(1, 64) as u64;
         for i in 0..iterations {
-            if self.best.makespan <= goal || i % PATIENCE == 0 && limit.is_over() {
+            if self.best.makespan <= goal || i.is_multiple_of(patience) && limit.is_over() {
                 return i;
             }
             self.step();

@@ -25,6 +25,8 @@ use crate::list;
 const LARGEST: usize = 1 << 26;
 /// Dependencies x nodes^2 up to which `lookahead` is among the list policies.
 const LOOKAHEAD: usize = 10_000_000;
+/// Tasks x nodes up to which those are that choose among all pairs of ready task and node.
+const PAIRS: usize = 2_000_000;
 /// Resources that can run short, at most.
 const MOST_RESOURCES: usize = 16;
 /// Branches of the proof.
@@ -32,7 +34,9 @@ const BRANCHES: u64 = 200_000;
 
 /// Improves plans until a budget ends or a lower bound is met.
 ///
-/// The plan is never longer than that of the best list policy that fitted into the budget (`heft` always does).
+/// The plan is never longer than that of the best list policy. Of large instances only the list policies that are
+/// linear in tasks and nodes are tried (`dls`, `etf`, `min-min`, `max-min` and `sufferage` up to 2 million tasks x
+/// nodes), and none but `heft` is begun after the budget has ended.
 ///
 /// ```
 /// use mdts_core::{Cluster, Instance, Planner, Rng, SlotModel};
@@ -234,22 +238,36 @@ fn workers<'m>(
     Some((0..threads).map(|_| worker(Rng::seed_from_u64(rng.random()))).collect())
 }
 
-/// The list policies, good ones first.
+/// The list policies: linear ones, those that choose among pairs, and the slowest.
 const LIST: [(&str, &dyn Planner); 13] = [
     ("heft", &list::Heft),
     ("peft", &list::Peft),
     ("cpop", &list::Cpop),
+    ("mct", &list::Mct),
+    ("fastest-node", &list::FastestNode),
+    ("olb", &list::Olb),
+    ("met", &list::Met),
     ("dls", &list::Dls),
     ("etf", &list::Etf),
     ("max-min", &list::MaxMin),
     ("sufferage", &list::Sufferage),
     ("min-min", &list::MinMin),
-    ("mct", &list::Mct),
-    ("fastest-node", &list::FastestNode),
-    ("olb", &list::Olb),
-    ("met", &list::Met),
     ("lookahead", &list::Lookahead),
 ];
+/// How many of them are linear.
+const LINEAR: usize = 7;
+
+/// The list policies that an instance of this size has time for.
+fn suitable(instance: &Instance) -> &'static [(&'static str, &'static dyn Planner)] {
+    let nodes = instance.nodes();
+    if instance.tasks().saturating_mul(nodes) > PAIRS {
+        &LIST[..LINEAR]
+    } else if instance.graph().edge_count().saturating_mul(nodes * nodes) > LOOKAHEAD {
+        &LIST[..LIST.len() - 1]
+    } else {
+        &LIST
+    }
+}
 
 /// The shortest plan of the list policies and the policy's name; of equally short ones the first.
 fn best_list_policy(
@@ -261,9 +279,7 @@ fn best_list_policy(
     // They draw nothing; a planner must be handed a generator all the same.
     let plan = |planner: &dyn Planner| planner.plan(instance, &mut Rng::seed_from_u64(0));
     let mut best = (name, plan(first)?);
-    let nodes = instance.nodes();
-    let cheap = instance.graph().edge_count().saturating_mul(nodes * nodes) <= LOOKAHEAD;
-    let others = &LIST[1..LIST.len() - usize::from(!cheap)];
+    let others = &suitable(instance)[1..];
     let next = AtomicUsize::new(0);
     let plans = Mutex::new(Vec::new());
     let work = || {
