@@ -20,6 +20,7 @@ pub mod balance;
 mod error;
 pub mod list;
 mod registry;
+pub mod search;
 
 pub use error::{Error, Result};
 pub use registry::{AnyPolicy, PolicyInfo, Role, find, policies};

@@ -16,46 +16,10 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use common::{data, instance, plan};
-use mdts_core::{Cluster, Instance, Link, Network, Node, SlotModel};
-use mdts_dag::{DataModel, JobGraph, Task, Work, format};
-use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Machines {
-    machines: Vec<Machine>,
-    bandwidth_bytes_per_s: f64,
-    latency_s: f64,
-}
-
-#[derive(Deserialize)]
-struct Machine {
-    name: String,
-    speed: f64,
-}
-
-impl Machines {
-    fn cluster(&self) -> Cluster {
-        let nodes = self.machines.iter().map(|m| Node::new(m.name.clone()).speed(m.speed)).collect();
-        let link = Link { latency: self.latency_s, bandwidth: self.bandwidth_bytes_per_s };
-        Cluster::new(nodes, Network::uniform(link), SlotModel::Exclusive).unwrap()
-    }
-}
-
-/// The file's model gives tasks without run time a nanosecond.
-fn with_least_time(job: &JobGraph) -> JobGraph {
-    let mut copy = JobGraph::builder(job.name());
-    for task in job.tasks() {
-        let Work::Seconds(seconds) = task.work else { panic!("task {} has no run time", task.name) };
-        copy.task(Task::new(task.name.clone()).seconds(seconds.max(1e-9))).unwrap();
-    }
-    for (parent, child, dependency) in job.dependencies() {
-        copy.depend(child, parent, dependency.bytes);
-    }
-    copy.build().unwrap()
-}
+use common::benchmarks::Machines;
+use common::{data, plan};
+use mdts_core::Instance;
 
 /// The file's name of every policy, and ours.
 const POLICIES: [(&str, &str); 6] = [
@@ -94,17 +58,10 @@ const EXPLAINED: [(&str, &str, f64); 22] = [
     ("sufferage", "pegasus/srasearch/srasearch-chameleon-10a-001.json", 996.5001701),
 ];
 
-/// The instance as the file's authors made it; its file may be packed.
-fn read(data: &Path, name: &str, machines: &Machines) -> Instance {
-    let job = format::read_path(data.join("wfinstances").join(name)).unwrap();
-    instance(&with_least_time(&job), machines.cluster(), DataModel::Edges)
-}
-
 #[test]
 fn makespans_agree_with_another_implementation() {
     let Some(data) = data("", "makespans_agree_with_another_implementation") else { return };
-    let machines = std::fs::read(data.join("reference/machines_q8.json")).unwrap();
-    let machines: Machines = serde_json::from_slice(&machines).unwrap();
+    let machines = Machines::read(&data);
     let table = std::fs::read_to_string(data.join("reference/makespans_q8.csv")).unwrap();
     let mut instances: BTreeMap<&str, Instance> = BTreeMap::new();
     let mut checked = 0;
@@ -113,7 +70,7 @@ fn makespans_agree_with_another_implementation() {
             panic!("{line}")
         };
         let Some((_, policy)) = POLICIES.iter().find(|(of_file, _)| *of_file == peer) else { continue };
-        let instance = instances.entry(name).or_insert_with(|| read(&data, name, &machines));
+        let instance = instances.entry(name).or_insert_with(|| machines.instance(&data, name));
         let explained = EXPLAINED.iter().find(|(p, n, _)| p == policy && *n == name);
         let (expected, tolerance) = match explained {
             Some((.., makespan)) => (*makespan, 1e-8),

@@ -25,7 +25,10 @@ impl Bounds {
     }
 }
 
-/// Computes all bounds. O(tasks x (nodes + resources + log tasks) + dependencies).
+/// Largest graph for which `interval` looks at all pairs of earliest start and latest end.
+const ALL_PAIRS: usize = 512;
+
+/// Computes all bounds. O(tasks x (nodes + resources + log tasks) + dependencies), and tasks^2 for up to 512 tasks.
 ///
 /// `work` weighs every node with its speed: if the nodes' weights sum to 1 over the capacity, no schedule is
 /// shorter than the weighted work of tasks that each choose their cheapest node (duality). `interval` uses it
@@ -44,6 +47,9 @@ pub fn lower_bounds(instance: &Instance) -> Bounds {
     for area in areas(instance) {
         work = work.max(area.iter().sum());
         interval = interval.max(after(&area, &heads)).max(after(&area, &tails));
+        if area.len() <= ALL_PAIRS {
+            interval = interval.max(between(&area, &heads, &tails));
+        }
     }
     Bounds { critical_path, work, interval }
 }
@@ -99,4 +105,25 @@ fn after(area: &[f64], edge: &[f64]) -> f64 {
         sum += area[i];
         best.max(edge[i] + sum)
     })
+}
+
+/// The largest of head + tail + area of all tasks with at least this head and at least this tail. O(tasks^2).
+fn between(area: &[f64], heads: &[f64], tails: &[f64]) -> f64 {
+    let falling = |edge: &[f64]| {
+        let mut order: Vec<usize> = (0..area.len()).collect();
+        order.sort_by(|&a, &b| edge[b].total_cmp(&edge[a]));
+        order
+    };
+    let by_tail = falling(tails);
+    let mut inside = vec![false; area.len()];
+    let mut best = 0.0_f64;
+    for first in falling(heads) {
+        inside[first] = true;
+        let mut sum = 0.0;
+        for &task in by_tail.iter().filter(|t| inside[**t]) {
+            sum += area[task];
+            best = best.max(heads[first] + sum + tails[task]);
+        }
+    }
+    best
 }

@@ -1,6 +1,7 @@
 //! What several tests need: the data folder and checks of schedules.
 #![allow(dead_code)] // not every test needs all of it
 
+pub(crate) mod benchmarks;
 pub(crate) mod random;
 
 use std::path::PathBuf;

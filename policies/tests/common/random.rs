@@ -16,13 +16,30 @@ pub(crate) fn models() -> impl Strategy<Value = (SlotModel, DataModel)> {
 /// Edges and files, ties, tasks without work, times per node with gaps, several demands, racks.
 pub(crate) fn random_instance(seed: u64, slots: SlotModel, data: DataModel) -> Instance {
     let rng = &mut Rng::seed_from_u64(seed);
-    let cluster = random_cluster(rng, slots);
-    let job = random_job(rng, &cluster);
+    let nodes = rng.random_range(1..7);
+    let cluster = random_cluster(rng, slots, nodes);
+    let tasks = if rng.random_bool(0.1) { 1 } else { rng.random_range(1..50) };
+    let job = random_job(rng, &cluster, tasks);
     super::instance(&job, cluster, data)
 }
 
-fn random_cluster(rng: &mut Rng, slots: SlotModel) -> Cluster {
-    let count = rng.random_range(1..7);
+/// The same with 1 to `tasks` tasks on 1 to `nodes` nodes.
+pub(crate) fn small_instance(
+    seed: u64,
+    slots: SlotModel,
+    data: DataModel,
+    tasks: u32,
+    nodes: u32,
+) -> Instance {
+    let rng = &mut Rng::seed_from_u64(seed);
+    let nodes = rng.random_range(1..=nodes);
+    let cluster = random_cluster(rng, slots, nodes);
+    let tasks = rng.random_range(1..=tasks);
+    let job = random_job(rng, &cluster, tasks);
+    super::instance(&job, cluster, data)
+}
+
+fn random_cluster(rng: &mut Rng, slots: SlotModel, count: u32) -> Cluster {
     let nodes: Vec<Node> = (0..count)
         .map(|i| {
             let cores = if i == 0 { 4.0 } else { f64::from(rng.random_range(1..5)) };
@@ -42,8 +59,7 @@ fn random_cluster(rng: &mut Rng, slots: SlotModel) -> Cluster {
     Cluster::new(nodes, network, slots).unwrap()
 }
 
-fn random_job(rng: &mut Rng, cluster: &Cluster) -> JobGraph {
-    let tasks = if rng.random_bool(0.1) { 1 } else { rng.random_range(1..50) };
+fn random_job(rng: &mut Rng, cluster: &Cluster, tasks: u32) -> JobGraph {
     let mut job = JobGraph::builder("random");
     for i in 0..tasks {
         let mut task = random_task(rng, cluster, i);

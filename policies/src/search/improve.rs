@@ -1,0 +1,309 @@
+//! The search as a whole: list policies, bound, proof of small instances, and workers in rounds.
+//!
+//! Every thread has a worker with a seed of its own. A round is a fixed number of iterations for each; between rounds
+//! the best solution, on a tie that of the first worker, is handed to all. So the result does not depend on which
+//! thread is faster, unless the clock ends the search.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use mdts_core::{Instance, Planner, Result, Rng, Schedule};
+use rand::{Rng as _, SeedableRng};
+
+use super::anneal::Anneal;
+use super::bound::{lower_bound, meets};
+use super::budget::{Budget, Limit};
+use super::exact;
+use super::genetic::Genetic;
+use super::model::Model;
+use super::pool::{Pool, is_pool};
+use super::sequence::{Exclusive, Shared};
+use crate::list;
+
+/// Tasks x nodes, and dependencies, beyond which only the list policies are tried: the costs would fill the memory.
+const LARGEST: usize = 1 << 26;
+/// Dependencies x nodes^2 up to which `lookahead` is among the list policies.
+const LOOKAHEAD: usize = 10_000_000;
+/// Tasks x nodes up to which those are that choose among all pairs of ready task and node.
+const PAIRS: usize = 2_000_000;
+/// Resources that can run short, at most.
+const MOST_RESOURCES: usize = 16;
+/// Branches of the proof.
+const BRANCHES: u64 = 200_000;
+
+/// Improves plans until a budget ends or a lower bound is met.
+///
+/// The plan is never longer than that of the best list policy. Of large instances only the list policies that are
+/// linear in tasks and nodes are tried (`dls`, `etf`, `min-min`, `max-min` and `sufferage` up to 2 million tasks x
+/// nodes), and none but `heft` is begun after the budget has ended.
+///
+/// ```
+/// use mdts_core::{Cluster, Instance, Planner, Rng, SlotModel};
+/// use mdts_dag::{DataModel, JobGraph, Task};
+/// use mdts_policies::search::{Budget, Search};
+/// use rand::SeedableRng;
+/// let mut job = JobGraph::builder("five");
+/// for (i, seconds) in [3.0, 3.0, 2.0, 2.0, 2.0].into_iter().enumerate() {
+///     job.task(Task::new(format!("t{i}")).seconds(seconds))?;
+/// }
+/// let cluster = Cluster::identical(2, SlotModel::Exclusive)?;
+/// let instance = Instance::new(job.build()?.freeze().into(), cluster.into(), DataModel::Edges)?;
+/// let schedule = Search::new(Budget::Iterations(1000)).plan(&instance, &mut Rng::seed_from_u64(1))?;
+/// assert_eq!(schedule.makespan(), 6.0); // longest first takes 7
+/// # Ok::<(), mdts_core::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Search {
+    /// How long to search.
+    pub budget: Budget,
+    /// Threads; 0: as many as the machine has. The result depends on their number.
+    pub threads: usize,
+}
+
+/// What a search has found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The best schedule.
+    pub schedule: Schedule,
+    /// No schedule is shorter than this, in seconds; the makespan itself if the schedule is optimal.
+    pub lower_bound: f64,
+    /// Whether it is proven that no schedule is shorter.
+    pub optimal: bool,
+    /// Orders of tasks that were tried, over all threads.
+    pub iterations: u64,
+    /// The list policy that the search started from.
+    pub start: &'static str,
+    /// The makespan of that policy, in seconds.
+    pub start_makespan: f64,
+}
+
+/// A solution that workers exchange; what it means is theirs.
+#[derive(Debug, Clone)]
+pub(super) struct Best {
+    pub(super) makespan: f64,
+    pub(super) order: Vec<u32>,
+    pub(super) node: Vec<u32>,
+}
+
+/// One way to improve a schedule.
+pub(super) trait Worker: Send {
+    /// Tries a number of solutions, unless the goal is met or the limit is over; how many it were.
+    fn run(&mut self, iterations: u64, goal: f64, limit: &Limit<'_>) -> u64;
+    /// The best so far.
+    fn best(&self) -> Best;
+    /// Takes over a solution of another worker if it is better.
+    fn adopt(&mut self, best: &Best);
+    /// The schedule of a solution.
+    fn schedule(&mut self, best: &Best) -> Schedule;
+}
+
+impl Search {
+    /// A search on all cores.
+    pub fn new(budget: Budget) -> Self {
+        Self { budget, threads: 0 }
+    }
+
+    /// Searches. `stop` ends it early with the best so far; `clock` tells the time since some fixed moment and is
+    /// read only if the budget is in seconds.
+    ///
+    /// # Errors
+    /// [`mdts_core::Error::BadSetting`] for a budget that cannot be kept, and those of
+    /// [`mdts_core::PartialSchedule::new`].
+    pub fn improve(
+        &self,
+        instance: &Instance,
+        rng: &mut Rng,
+        stop: &AtomicBool,
+        clock: &(dyn Fn() -> Duration + Sync),
+    ) -> Result<Found> {
+        self.budget.check()?;
+        let until = match self.budget {
+            Budget::Seconds(seconds) => Some(clock().as_secs_f64() + seconds),
+            Budget::Iterations(_) => None,
+        };
+        let limit = Limit { stop, clock, until };
+        let threads = match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let (start, schedule) = best_list_policy(instance, threads, &limit)?;
+        let start_makespan = schedule.makespan();
+        let size = (instance.tasks() * instance.nodes()).max(instance.graph().edge_count());
+        if size > LARGEST {
+            let lower_bound = mdts_core::lower_bounds(instance).best();
+            let optimal = meets(start_makespan, lower_bound);
+            return Ok(Found { schedule, lower_bound, optimal, iterations: 0, start, start_makespan });
+        }
+        let model = Model::new(instance);
+        let lower_bound = lower_bound(&model);
+        let optimal = meets(start_makespan, lower_bound);
+        let mut found = Found { schedule, lower_bound, optimal, iterations: 0, start, start_makespan };
+        let Some(mut workers) = workers(&model, &found.schedule, threads, rng) else { return Ok(found) };
+        let most = match self.budget {
+            Budget::Seconds(_) => u64::MAX,
+            Budget::Iterations(iterations) => iterations,
+        };
+        // A short search first: the better the schedule to beat, the shorter the proof.
+        let round = (4_000_000 / (model.tasks as u64 + 20)).clamp(100, 20_000);
+        found.rounds(&mut workers, most.min(round), round, &limit);
+        found.prove(&model, &limit);
+        found.rounds(&mut workers, most, round, &limit);
+        Ok(found)
+    }
+}
+
+impl Planner for Search {
+    /// Measures seconds with [`Instant`], the monotonic clock of the machine.
+    fn plan(&self, instance: &Instance, rng: &mut Rng) -> Result<Schedule> {
+        let begin = Instant::now();
+        let found = self.improve(instance, rng, &AtomicBool::new(false), &move || begin.elapsed())?;
+        Ok(found.schedule)
+    }
+}
+
+impl Found {
+    /// Lets the workers search in rounds until there were `most` iterations in all.
+    fn rounds(&mut self, workers: &mut [Box<dyn Worker + '_>], most: u64, round: u64, limit: &Limit<'_>) {
+        let goal = self.lower_bound * (1.0 + 1e-12) + 1e-12;
+        let count = workers.len() as u64;
+        while !self.optimal && self.iterations < most && !limit.is_over() {
+            let left = most - self.iterations;
+            let share = |i: u64| round.min(left / count + u64::from(i < left % count));
+            self.iterations += std::thread::scope(|scope| {
+                let run = |(i, worker): (usize, &mut Box<dyn Worker + '_>)| {
+                    worker.run(share(i as u64), goal, limit)
+                };
+                let mut all = workers.iter_mut().enumerate();
+                let Some(first) = all.next() else { return 0 };
+                let others: Vec<_> = all.map(|w| scope.spawn(move || run(w))).collect();
+                let done = run(first);
+                done + others.into_iter().map(|o| o.join().unwrap_or(0)).sum::<u64>()
+            });
+            self.exchange(workers);
+        }
+    }
+
+    /// Hands the best solution to all workers, and keeps it if it is better.
+    fn exchange(&mut self, workers: &mut [Box<dyn Worker + '_>]) {
+        let bests = workers.iter().map(|w| w.best());
+        let Some(best) = bests.reduce(|a, b| if b.makespan < a.makespan { b } else { a }) else { return };
+        for worker in workers.iter_mut() {
+            worker.adopt(&best);
+        }
+        if best.makespan < self.schedule.makespan() {
+            self.schedule = workers[0].schedule(&best);
+            self.optimal = meets(best.makespan, self.lower_bound);
+        }
+    }
+
+    /// Branch and bound, if there are few tasks.
+    fn prove(&mut self, model: &Model<'_>, limit: &Limit<'_>) {
+        let small = model.tasks <= exact::MOST_TASKS && model.nodes <= exact::MOST_NODES;
+        let small = small && model.instance.progress().is_none();
+        if self.optimal || !small || limit.is_over() {
+            return;
+        }
+        let outcome = exact::search(model, self.schedule.makespan(), BRANCHES, limit);
+        if let Some(schedule) = outcome.schedule {
+            self.schedule = schedule;
+        }
+        if outcome.complete {
+            self.optimal = true;
+            self.lower_bound = self.schedule.makespan();
+        }
+    }
+}
+
+/// The workers for an instance, one per thread; `None` if there is nothing to search.
+fn workers<'m>(
+    model: &'m Model<'m>,
+    start: &Schedule,
+    threads: usize,
+    rng: &mut Rng,
+) -> Option<Vec<Box<dyn Worker + 'm>>> {
+    if model.order_of(start).is_empty() || model.dimensions() > MOST_RESOURCES {
+        return None;
+    }
+    let worker = |rng: Rng| -> Box<dyn Worker + 'm> {
+        match (is_pool(model), model.exclusive, model.dimensions()) {
+            (true, true, _) | (true, _, 0..=1) => Box::new(Genetic::<1>::new(Pool::new(model), start, rng)),
+            (true, _, 2..=4) => Box::new(Genetic::<4>::new(Pool::new(model), start, rng)),
+            (true, ..) => Box::new(Genetic::<MOST_RESOURCES>::new(Pool::new(model), start, rng)),
+            (_, true, _) => Box::new(Anneal::new(model, Exclusive::new(model), start, rng)),
+            (_, _, 0..=4) => Box::new(Anneal::new(model, Shared::<4>::new(model), start, rng)),
+            _ => Box::new(Anneal::new(model, Shared::<MOST_RESOURCES>::new(model), start, rng)),
+        }
+    };
+    Some((0..threads).map(|_| worker(Rng::seed_from_u64(rng.random()))).collect())
+}
+
+/// The list policies: linear ones, those that choose among pairs, and the slowest.
+const LIST: [(&str, &dyn Planner); 13] = [
+    ("heft", &list::Heft),
+    ("peft", &list::Peft),
+    ("cpop", &list::Cpop),
+    ("mct", &list::Mct),
+    ("fastest-node", &list::FastestNode),
+    ("olb", &list::Olb),
+    ("met", &list::Met),
+    ("dls", &list::Dls),
+    ("etf", &list::Etf),
+    ("max-min", &list::MaxMin),
+    ("sufferage", &list::Sufferage),
+    ("min-min", &list::MinMin),
+    ("lookahead", &list::Lookahead),
+];
+/// How many of them are linear.
+const LINEAR: usize = 7;
+
+/// The list policies that an instance of this size has time for.
+fn suitable(instance: &Instance) -> &'static [(&'static str, &'static dyn Planner)] {
+    let nodes = instance.nodes();
+    if instance.tasks().saturating_mul(nodes) > PAIRS {
+        &LIST[..LINEAR]
+    } else if instance.graph().edge_count().saturating_mul(nodes * nodes) > LOOKAHEAD {
+        &LIST[..LIST.len() - 1]
+    } else {
+        &LIST
+    }
+}
+
+/// The shortest plan of the list policies and the policy's name; of equally short ones the first.
+fn best_list_policy(
+    instance: &Instance,
+    threads: usize,
+    limit: &Limit<'_>,
+) -> Result<(&'static str, Schedule)> {
+    let (name, first) = LIST[0];
+    // They draw nothing; a planner must be handed a generator all the same.
+    let plan = |planner: &dyn Planner| planner.plan(instance, &mut Rng::seed_from_u64(0));
+    let mut best = (name, plan(first)?);
+    let others = &suitable(instance)[1..];
+    let next = AtomicUsize::new(0);
+    let plans = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((name, planner)) = others.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if limit.is_over() {
+                break;
+            }
+            let schedule = plan(*planner);
+            if let Ok(mut plans) = plans.lock() {
+                plans.push((*name, schedule));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..threads.min(others.len())).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let mut plans = plans.into_inner().unwrap_or_default();
+    plans.sort_by_key(|(name, _)| LIST.iter().position(|(n, _)| n == name));
+    for (name, schedule) in plans {
+        let schedule = schedule?;
+        if schedule.makespan() < best.1.makespan() {
+            best = (name, schedule);
+        }
+    }
+    Ok(best)
+}

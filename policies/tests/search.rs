@@ -1,0 +1,236 @@
+//! The search: laws on random instances, and proofs against enumeration.
+
+mod common;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use common::random::{random_instance, small_instance};
+use common::{instance, plan};
+use mdts_core::testkit::check_planner;
+use mdts_core::{Cluster, Error, Instance, Node, NodeId, Rng, Schedule, SlotModel};
+use mdts_dag::{DataModel, JobGraph, Task, TaskId};
+use mdts_policies::search::{Budget, Found, Search};
+use rand::SeedableRng;
+
+const MODELS: [(SlotModel, DataModel); 4] = [
+    (SlotModel::Exclusive, DataModel::Edges),
+    (SlotModel::Exclusive, DataModel::Files),
+    (SlotModel::Resources, DataModel::Edges),
+    (SlotModel::Resources, DataModel::Files),
+];
+
+/// A search of `iterations` on two threads; its schedule is verified.
+fn search(instance: &Instance, iterations: u64, seed: u64) -> Found {
+    let search = Search { budget: Budget::Iterations(iterations), threads: 2 };
+    let rng = &mut Rng::seed_from_u64(seed);
+    let found = search.improve(instance, rng, &AtomicBool::new(false), &|| Duration::ZERO).unwrap();
+    found.schedule.verify(instance).unwrap();
+    assert!(found.lower_bound <= found.schedule.makespan() * (1.0 + 1e-9));
+    found
+}
+
+/// Looks for a schedule shorter than `best` by trying every order of tasks with every choice of nodes.
+struct Enumeration<'a> {
+    instance: &'a Instance,
+    best: f64,
+    /// Node, start and finish of the placed tasks.
+    placed: Vec<Option<(NodeId, f64, f64)>>,
+}
+
+impl Enumeration<'_> {
+    fn shorter_than(instance: &Instance, best: f64) -> Option<f64> {
+        let placed = vec![None; instance.tasks()];
+        let mut enumeration = Enumeration { instance, best, placed };
+        enumeration.go_on(0.0);
+        (enumeration.best < best).then_some(enumeration.best)
+    }
+
+    fn go_on(&mut self, makespan: f64) {
+        if makespan >= self.best {
+            return;
+        }
+        let graph = self.instance.graph();
+        if self.placed.iter().all(Option::is_some) {
+            self.best = makespan;
+            return;
+        }
+        let ready = |t: &TaskId| {
+            let parents = graph.parents(*t);
+            self.placed[t.index()].is_none() && parents.iter().all(|p| self.placed[p.index()].is_some())
+        };
+        for task in graph.tasks().filter(ready).collect::<Vec<_>>() {
+            for node in self.instance.cluster().node_ids().filter(|n| self.instance.can_run(task, *n)) {
+                let start = self.earliest(task, node);
+                let finish = start + self.instance.exec(task, node);
+                self.placed[task.index()] = Some((node, start, finish));
+                self.go_on(makespan.max(finish));
+                self.placed[task.index()] = None;
+            }
+        }
+    }
+
+    /// The first moment at which data has arrived and everything fits, gaps included.
+    fn earliest(&self, task: TaskId, node: NodeId) -> f64 {
+        let graph = self.instance.graph();
+        let arrivals = graph.parents(task).iter().zip(self.instance.parent_bytes(task)).map(|(p, bytes)| {
+            let (from, _, finish) = self.placed[p.index()].unwrap();
+            finish + self.instance.transfer(*bytes, from, node)
+        });
+        let ready = arrivals.fold(0.0, f64::max);
+        let here = self.placed.iter().flatten().filter(|(n, ..)| *n == node).map(|(_, _, finish)| *finish);
+        let moments = here.filter(|finish| *finish > ready).chain([ready]);
+        moments.filter(|at| self.fits(task, node, *at)).fold(f64::INFINITY, f64::min)
+    }
+
+    fn fits(&self, task: TaskId, node: NodeId, start: f64) -> bool {
+        let finish = start + self.instance.exec(task, node);
+        let busy = |at: f64| {
+            let all = self.placed.iter().enumerate().filter_map(|(t, p)| p.map(|p| (TaskId::new(t), p)));
+            all.filter(move |(_, (n, s, f))| *n == node && *s <= at && at < *f).map(|(t, _)| t)
+        };
+        let starts = self.placed.iter().flatten().map(|(_, start, _)| *start);
+        let moments = starts.filter(|at| start < *at && *at < finish).chain([start]);
+        finish == start
+            || moments.into_iter().all(|at| match self.instance.slots() {
+                SlotModel::Exclusive => busy(at).next().is_none(),
+                SlotModel::Resources => (0..self.instance.resources().dimensions()).all(|d| {
+                    let used: u64 = busy(at).map(|t| self.instance.demand(t)[d]).sum();
+                    used + self.instance.demand(task)[d] <= self.instance.capacity(node)[d]
+                }),
+            })
+    }
+}
+
+/// Proves an instance of each model for every seed, of at most `tasks` tasks, and looks for shorter schedules.
+fn compare_with_enumeration(tasks: u32, seeds: std::ops::Range<u64>) {
+    for (slots, data) in MODELS {
+        for seed in seeds.clone() {
+            let instance = small_instance(seed, slots, data, tasks, 3);
+            let found = search(&instance, 200, seed);
+            assert!(found.optimal, "seed {seed}, {slots:?}, {data:?}: nothing is proven");
+            let makespan = found.schedule.makespan();
+            let shorter = Enumeration::shorter_than(&instance, makespan * (1.0 - 1e-9));
+            assert_eq!(shorter, None, "seed {seed}, {slots:?}, {data:?}: {makespan} is not the optimum");
+        }
+    }
+}
+
+/// `MDTS_PROOFS=N` compares N instances of each model with up to nine tasks.
+#[test]
+fn what_is_proven_is_what_enumeration_finds() {
+    match std::env::var("MDTS_PROOFS") {
+        Ok(count) => compare_with_enumeration(9, 0..count.parse().expect("a number")),
+        Err(_) => compare_with_enumeration(6, 0..150),
+    }
+}
+
+/// Without annealing: the proof starts from the best list policy and has to find what is better.
+#[test]
+fn the_proof_finds_the_optimum_without_annealing() {
+    for (slots, data) in MODELS {
+        for seed in 0..100 {
+            let instance = small_instance(seed, slots, data, 5, 3);
+            let found = search(&instance, 0, seed);
+            assert!(found.optimal);
+            let makespan = found.schedule.makespan();
+            assert_eq!(Enumeration::shorter_than(&instance, makespan * (1.0 - 1e-9)), None, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn never_worse_than_list_policies_and_the_same_for_a_seed() {
+    let policies =
+        ["heft", "cpop", "peft", "dls", "etf", "min-min", "max-min", "sufferage", "mct", "olb", "met"];
+    for (slots, data) in MODELS {
+        for seed in 0..25 {
+            let instance = random_instance(seed, slots, data);
+            let found = search(&instance, 400, seed);
+            for policy in policies {
+                let makespan = plan(policy, &instance).makespan();
+                assert!(found.schedule.makespan() <= makespan * (1.0 + 1e-12), "{policy}, seed {seed}");
+            }
+            assert_eq!(found, search(&instance, 400, seed), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn it_is_a_planner() {
+    let search = Search { budget: Budget::Iterations(300), threads: 2 };
+    assert_eq!(check_planner(&search), Ok(()));
+}
+
+fn job(times: &[f64]) -> JobGraph {
+    let mut job = JobGraph::builder("independent");
+    for (i, time) in times.iter().enumerate() {
+        job.task(Task::new(format!("t{i}")).seconds(*time)).unwrap();
+    }
+    job.build().unwrap()
+}
+
+#[test]
+fn odd_sizes() {
+    for slots in [SlotModel::Exclusive, SlotModel::Resources] {
+        for (tasks, nodes) in [(1, 1), (1, 3), (7, 1), (10, 10_000), (200, 3)] {
+            for time in [0.0, 1.0] {
+                let cluster = Cluster::identical(nodes, slots).unwrap();
+                let instance = instance(&job(&vec![time; tasks]), cluster, DataModel::Edges);
+                let found = search(&instance, 200, 1);
+                let best = tasks.div_ceil(nodes) as f64 * time;
+                assert!((found.schedule.makespan() - best).abs() < 1e-9, "{tasks} tasks, {nodes} nodes");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_budget_must_be_a_time() {
+    let cluster = Cluster::identical(2, SlotModel::Exclusive).unwrap();
+    let instance = instance(&job(&[1.0]), cluster, DataModel::Edges);
+    for (seconds, right) in
+        [(0.0, false), (-1.0, false), (f64::NAN, false), (f64::INFINITY, false), (3600.0, true)]
+    {
+        let search = Search::new(Budget::Seconds(seconds));
+        let result = search
+            .improve(&instance, &mut Rng::seed_from_u64(1), &AtomicBool::new(false), &|| Duration::ZERO);
+        match result {
+            Ok(found) => assert!(right && found.optimal, "{seconds}"),
+            Err(error) => assert!(!right && matches!(error, Error::BadSetting { .. }), "{seconds}: {error}"),
+        }
+    }
+}
+
+/// Tasks on unequal nodes, too many for a proof.
+fn unequal() -> Instance {
+    let times: Vec<f64> = (0..60).map(|i| f64::from(i * 7 % 23) + 1.3).collect();
+    let nodes = (0..5).map(|i| Node::new(format!("m{i}")).speed(1.0 + f64::from(i) * 0.37)).collect();
+    let network = mdts_core::Network::uniform(mdts_core::Link::INSTANT);
+    let cluster = Cluster::new(nodes, network, SlotModel::Exclusive).unwrap();
+    instance(&job(&times), cluster, DataModel::Edges)
+}
+
+#[test]
+fn whoever_stops_it_gets_the_best_so_far() {
+    let instance = unequal();
+    let search = Search { budget: Budget::Seconds(3600.0), threads: 2 };
+    let stopped = |stop: &AtomicBool, clock: &(dyn Fn() -> Duration + Sync)| {
+        let found = search.improve(&instance, &mut Rng::seed_from_u64(1), stop, clock).unwrap();
+        found.schedule.verify(&instance).unwrap();
+        assert!(!found.optimal);
+        found
+    };
+    let list: Schedule = plan("heft", &instance);
+    let at_once = stopped(&AtomicBool::new(true), &|| Duration::ZERO);
+    assert_eq!((at_once.iterations, at_once.start), (0, "heft"));
+    assert_eq!(at_once.schedule, list);
+    // Whoever reads the clock for the thousandth time stops it.
+    let (stop, readings) = (AtomicBool::new(false), std::sync::atomic::AtomicU64::new(0));
+    let later = stopped(&stop, &|| {
+        let count = readings.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        stop.store(count >= 1000, std::sync::atomic::Ordering::Relaxed);
+        Duration::ZERO
+    });
+    assert!(later.iterations > 0 && later.schedule.makespan() < list.makespan());
+}
