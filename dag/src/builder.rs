@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use petgraph::graph::{DiGraph, NodeIndex};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
-use crate::graph::{NameIndex, too_large};
+use crate::graph::{IMPLIED, NameIndex, too_large};
 use crate::sharing::{SharedFiles, Writers};
+use crate::text::nearest;
 use crate::{DataFile, Demand, Dependency, Error, FileId, JobGraph, Result, Task, TaskId};
+
+/// Parent, child and data.
+type Edge = (TaskId, TaskId, Dependency);
 
 /// Collects tasks, files and dependencies; [`JobGraphBuilder::build`] validates them.
 ///
@@ -28,7 +32,7 @@ pub struct JobGraphBuilder {
     task_names: NameIndex,
     files: Vec<DataFile>,
     file_names: NameIndex,
-    edges: Vec<(TaskId, TaskId, f64)>,
+    edges: Vec<Edge>,
     by_name: Vec<(TaskId, Box<str>, f64)>,
     shared_text: FxHashSet<Arc<str>>,
     shared_demands: Vec<Arc<Demand>>,
@@ -102,13 +106,13 @@ impl JobGraphBuilder {
 
     /// Makes `child` wait for `parent` and for `bytes` of its data (besides shared files).
     pub fn depend(&mut self, child: TaskId, parent: TaskId, bytes: f64) {
-        self.edges.push((parent, child, bytes));
+        self.edges.push((parent, child, direct(bytes)));
     }
 
     /// Makes `child` wait for the task named `parent`, which may be added later.
     pub fn depend_on(&mut self, child: TaskId, parent: &str, bytes: f64) {
         match self.find(parent) {
-            Some(parent) => self.edges.push((parent, child, bytes)),
+            Some(parent) => self.depend(child, parent, bytes),
             None => self.by_name.push((child, parent.into(), bytes)),
         }
     }
@@ -136,6 +140,8 @@ impl JobGraphBuilder {
     }
 
     /// Adds a dependency wherever one task reads a file that another writes.
+    ///
+    /// A file of w writers and r readers makes w * r of them; [`JobGraphBuilder::build`] refuses more than 2^24.
     pub fn infer_parents_from_files(&mut self) {
         self.parents_from_files = true;
     }
@@ -147,7 +153,7 @@ impl JobGraphBuilder {
     pub fn build(mut self) -> Result<JobGraph> {
         self.resolve_names()?;
         if self.parents_from_files {
-            self.add_parents_from_files();
+            self.add_parents_from_files()?;
         }
         let edges = self.merged_edges()?;
         let mut graph = DiGraph::with_capacity(self.tasks.len(), edges.len());
@@ -168,61 +174,80 @@ impl JobGraphBuilder {
                 let task = self.tasks[child.index()].name.to_string();
                 return Err(Error::UnknownTask { task, parent: parent.into(), hint });
             };
-            self.edges.push((id, child, bytes));
+            self.depend(child, id, bytes);
         }
         Ok(())
     }
 
-    fn add_parents_from_files(&mut self) {
+    /// Counts before it adds: few names may imply more dependencies than memory holds.
+    fn add_parents_from_files(&mut self) -> Result<()> {
         let writers = Writers::new(self.files.len(), self.tasks.iter());
-        for (i, task) in self.tasks.iter().enumerate() {
-            let reader = TaskId::new(i);
-            for file in &task.inputs {
-                let parents = writers.of(*file).iter().filter(|w| **w != reader);
-                self.edges.extend(parents.map(|&writer| (writer, reader, 0.0)));
-            }
+        let reads = self.distinct_reads();
+        let implied =
+            reads.iter().fold(0_usize, |sum, (_, file)| sum.saturating_add(writers.of(*file).len()));
+        if implied > IMPLIED {
+            let what = "dependencies implied by tasks that read what others write; \
+                        let one task join what many write, or set infer_parents: false";
+            return Err(Error::TooLarge { what, limit: IMPLIED as u64 });
         }
+        self.edges.reserve(implied);
+        for (reader, file) in reads {
+            let parents = writers.of(file).iter().filter(|writer| **writer != reader);
+            self.edges.extend(parents.map(|&writer| (writer, reader, Dependency::default())));
+        }
+        Ok(())
+    }
+
+    /// Every reader with every file that it reads, each pair once.
+    fn distinct_reads(&self) -> Vec<(TaskId, FileId)> {
+        let mut last_reader = vec![0; self.files.len()]; // 1 + its id
+        let mut reads = Vec::new();
+        for (i, task) in self.tasks.iter().enumerate() {
+            let mark = i as u32 + 1;
+            let new = |file: &&FileId| std::mem::replace(&mut last_reader[file.index()], mark) != mark;
+            reads.extend(task.inputs.iter().filter(new).map(|file| (TaskId::new(i), *file)));
+        }
+        reads
     }
 
     /// Parallel edges become one, in the order of their first appearance; shared files add their bytes.
-    fn merged_edges(&mut self) -> Result<Vec<(TaskId, TaskId, Dependency)>> {
-        let mut merged: Vec<(TaskId, TaskId, Dependency)> = Vec::with_capacity(self.edges.len());
-        let mut seen: FxHashMap<(TaskId, TaskId), u32> = FxHashMap::default();
-        seen.reserve(self.edges.len());
-        for (parent, child, bytes) in std::mem::take(&mut self.edges) {
-            let at = *seen.entry((parent, child)).or_insert(merged.len() as u32);
-            match merged.get_mut(at as usize) {
-                Some((_, _, dependency)) => dependency.direct += bytes,
-                None => merged.push((parent, child, Dependency { bytes: 0.0, direct: bytes })),
-            }
-        }
-        if merged.len() >= u32::MAX as usize - 1 {
+    fn merged_edges(&mut self) -> Result<Vec<Edge>> {
+        let mut edges = std::mem::take(&mut self.edges);
+        if edges.len() >= u32::MAX as usize - 1 {
             return Err(too_large("dependencies"));
         }
-        self.add_file_bytes(&mut merged);
-        Ok(merged)
+        merge_parallel(&mut edges, self.tasks.len());
+        self.add_file_bytes(&mut edges)?;
+        Ok(edges)
     }
 
     /// Sets the bytes of every edge: its own and those of its files.
-    fn add_file_bytes(&self, edges: &mut [(TaskId, TaskId, Dependency)]) {
+    fn add_file_bytes(&self, edges: &mut [Edge]) -> Result<()> {
         for (_, _, dependency) in &mut *edges {
             dependency.bytes = dependency.direct;
         }
         if self.files.is_empty() {
-            return;
+            return Ok(());
         }
         let mut shared = SharedFiles::new(self.files.len(), self.tasks.iter());
-        let mut order: Vec<(TaskId, u32)> = (0..).zip(&*edges).map(|(i, edge)| (edge.1, i)).collect();
-        order.sort_unstable();
+        let by_child = ByChild::new(edges, self.tasks.len());
         let mut parents = Vec::new();
-        for same_child in order.chunk_by(|a, b| a.0 == b.0) {
-            let child = same_child[0].0;
+        let mut transfers = 0_usize;
+        for (i, task) in self.tasks.iter().enumerate() {
+            let of_child = by_child.edges(i);
             parents.clear();
-            parents.extend(same_child.iter().map(|&(_, edge)| edges[edge as usize].0));
-            shared.of_child(child, &self.tasks[child.index()].inputs, &parents, |at, file| {
-                edges[same_child[at].1 as usize].2.bytes += self.files[file.index()].bytes;
+            parents.extend(of_child.iter().map(|&edge| edges[edge as usize].0));
+            shared.of_child(TaskId::new(i), &task.inputs, &parents, |at, file| {
+                edges[of_child[at] as usize].2.bytes += self.files[file.index()].bytes;
+                transfers += 1;
             });
+            if transfers > TRANSFERS {
+                let what = "files on dependencies, each counted once per dependency; \
+                            let one task join what many write, or one file hold many parts";
+                return Err(Error::TooLarge { what, limit: TRANSFERS as u64 });
+            }
         }
+        Ok(())
     }
 
     /// One copy of equal texts.
@@ -247,13 +272,64 @@ impl JobGraphBuilder {
     }
 }
 
-/// The candidate with the smallest edit distance to `name`, if it is near enough to be a typing error.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    const LOOKED_AT: usize = 10_000;
-    candidates
-        .take(LOOKED_AT)
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, candidate)| *distance <= 1 + name.len().min(candidate.len()) / 4)
-        .map(|(_, candidate)| candidate)
+/// Files on dependencies, each counted once per dependency: the flat form lists them all.
+const TRANSFERS: usize = 1 << 26;
+
+fn direct(bytes: f64) -> Dependency {
+    Dependency { bytes: 0.0, direct: bytes }
+}
+
+/// Adds the direct bytes of later edges between the same tasks to the first and removes them.
+///
+/// O(tasks + edges) time, 5 bytes per edge; a hash map of the pairs would take three to six times as much.
+fn merge_parallel(edges: &mut Vec<Edge>, tasks: usize) {
+    let by_child = ByChild::new(edges, tasks);
+    let mut first = vec![(0, 0); tasks]; // per parent: 1 + the last child it was seen with, and that edge
+    let mut repeated = vec![false; edges.len()];
+    for child in 0..tasks {
+        let mark = child as u32 + 1;
+        for &at in by_child.edges(child) {
+            let (parent, _, dependency) = edges[at as usize];
+            let (seen, edge) = &mut first[parent.index()];
+            if *seen == mark {
+                edges[*edge as usize].2.direct += dependency.direct;
+                repeated[at as usize] = true;
+            } else {
+                (*seen, *edge) = (mark, at);
+            }
+        }
+    }
+    let mut repeated = repeated.into_iter();
+    edges.retain(|_| repeated.next() != Some(true));
+}
+
+/// Positions of edges, grouped by child and ascending within each.
+struct ByChild {
+    start: Vec<u32>,
+    positions: Vec<u32>,
+}
+
+impl ByChild {
+    /// A counting sort: O(tasks + edges).
+    fn new(edges: &[Edge], tasks: usize) -> Self {
+        let mut start = vec![0; tasks + 1];
+        for (_, child, _) in edges {
+            start[child.index() + 1] += 1;
+        }
+        for i in 0..tasks {
+            start[i + 1] += start[i];
+        }
+        let mut next = start.clone();
+        let mut positions = vec![0; edges.len()];
+        for (at, (_, child, _)) in (0..).zip(edges) {
+            let next = &mut next[child.index()];
+            positions[*next as usize] = at;
+            *next += 1;
+        }
+        Self { start, positions }
+    }
+
+    fn edges(&self, child: usize) -> &[u32] {
+        &self.positions[self.start[child] as usize..self.start[child + 1] as usize]
+    }
 }

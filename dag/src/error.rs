@@ -58,10 +58,10 @@ pub enum Error {
     /// The graph has no task.
     #[error("the graph has no tasks; a job needs at least one")]
     Empty,
-    /// The graph is larger than 32-bit ids allow.
+    /// The graph is larger than 32-bit ids allow, or a short text stands for more than memory should hold.
     #[error("the graph has more than {limit} {what}")]
     TooLarge {
-        /// What there is too much of.
+        /// What there is too much of, and the remedy where there is one.
         what: &'static str,
         /// The largest number allowed.
         limit: u64,

@@ -61,7 +61,8 @@ impl JobGraph {
         JobGraphBuilder::new(name)
     }
 
-    /// Validates a petgraph graph. Parallel edges are not merged; dependencies carry `direct` bytes only.
+    /// Validates a petgraph graph. Parallel edges become one whose bytes are their sum; the `bytes` of each weight
+    /// count as direct bytes, its `direct` is not read.
     ///
     /// # Errors
     /// Those of [`JobGraphBuilder::build`].
@@ -212,6 +213,9 @@ impl NameIndex {
         self.table.insert_unique(hash, index, |&i| hasher.hash_one(&**name_of(i)));
     }
 }
+
+/// The most dependencies that a text may imply without naming each: about a gigabyte while the graph is built.
+pub(crate) const IMPLIED: usize = 1 << 24;
 
 pub(crate) fn too_large(what: &'static str) -> Error {
     Error::TooLarge { what, limit: u64::from(u32::MAX) - 1 }

@@ -13,6 +13,7 @@ mod graph;
 mod ids;
 mod sharing;
 mod task;
+pub mod text;
 pub mod units;
 mod validate;
 

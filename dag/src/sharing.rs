@@ -12,26 +12,39 @@ impl Writers {
     /// O(files + outputs of all tasks).
     pub(crate) fn new<'a>(files: usize, tasks: impl Iterator<Item = &'a Task> + Clone) -> Self {
         let mut start = vec![0; files + 1];
-        for file in tasks.clone().flat_map(|task| &task.outputs) {
-            start[file.index() + 1] += 1;
-        }
+        for_each_write(files, tasks.clone(), |_, file| start[file.index() + 1] += 1);
         for i in 0..files {
             start[i + 1] += start[i];
         }
         let mut next = start.clone();
         let mut writers = vec![TaskId::default(); start[files]];
-        for (i, task) in tasks.enumerate() {
-            for file in &task.outputs {
-                writers[next[file.index()]] = TaskId::new(i);
-                next[file.index()] += 1;
-            }
-        }
+        for_each_write(files, tasks, |task, file| {
+            writers[next[file.index()]] = task;
+            next[file.index()] += 1;
+        });
         Self { start, tasks: writers }
     }
 
-    /// The tasks that write `file`, ascending; one that lists it twice appears twice.
+    /// The tasks that write `file`, ascending, each once.
     pub(crate) fn of(&self, file: FileId) -> &[TaskId] {
         &self.tasks[self.start[file.index()]..self.start[file.index() + 1]]
+    }
+}
+
+/// Reports every task with every file that it writes, each pair once.
+fn for_each_write<'a>(
+    files: usize,
+    tasks: impl Iterator<Item = &'a Task>,
+    mut report: impl FnMut(TaskId, FileId),
+) {
+    let mut last_writer = vec![0; files]; // 1 + its id
+    for (i, task) in tasks.enumerate() {
+        let mark = i as u32 + 1;
+        for &file in &task.outputs {
+            if std::mem::replace(&mut last_writer[file.index()], mark) != mark {
+                report(TaskId::new(i), file);
+            }
+        }
     }
 }
 
@@ -75,9 +88,9 @@ impl SharedFiles {
                 writing.for_each(|(at, _)| report(at, file));
                 continue;
             }
-            for (i, writer) in writers.iter().enumerate() {
+            for writer in writers {
                 let (child, at) = self.position[writer.index()];
-                if child == mark && (i == 0 || writers[i - 1] != *writer) {
+                if child == mark {
                     report(at as usize, file);
                 }
             }

@@ -123,6 +123,17 @@ fn shape_of_the_example() {
 }
 
 #[test]
+fn nothing_is_a_positive_zero() {
+    let mut job = JobGraph::builder("one");
+    job.task(Task::new("only").seconds(0.0)).unwrap();
+    let job = job.build().unwrap();
+    let found = shape(&job, &job.freeze());
+    for value in [found.data_bytes, found.work_seconds, found.critical_path_seconds] {
+        assert!(value == 0.0 && value.is_sign_positive(), "{value}");
+    }
+}
+
+#[test]
 fn unknown_work_counts_as_nothing() {
     let mut job = JobGraph::builder("unknown");
     let known = job.task(Task::new("known").seconds(3.0)).unwrap();

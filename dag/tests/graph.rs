@@ -275,6 +275,11 @@ fn a_petgraph_graph_becomes_a_job() {
     let job = JobGraph::from_petgraph("from petgraph", graph.clone()).unwrap();
     let found: Vec<_> = job.dependencies().map(|(p, c, d)| (p.index(), c.index(), d.bytes)).collect();
     assert_eq!((job.name(), found), ("from petgraph", vec![(0, 1, 4.0)]));
+    graph.add_edge(a, b, mdts_dag::Dependency { bytes: 3.0, direct: 9.0 });
+    let job = JobGraph::from_petgraph("parallel edges", graph.clone()).unwrap();
+    let found: Vec<_> =
+        job.dependencies().map(|(p, c, d)| (p.index(), c.index(), d.bytes, d.direct)).collect();
+    assert_eq!(found, [(0, 1, 7.0, 7.0)]);
     graph.add_edge(b, a, mdts_dag::Dependency::default());
     assert!(matches!(JobGraph::from_petgraph("cycle", graph), Err(Error::Cycle { .. })));
 }
@@ -330,6 +335,60 @@ fn a_wide_fan_of_files_stays_linear() {
         let at = flat.parents(sink).iter().position(|p| *p == parent).unwrap();
         assert_eq!(flat.parent_bytes(sink, model)[at], expected);
     }
+}
+
+/// `writers` tasks that write one file and `readers` that read it.
+fn writers_and_readers(writers: usize, readers: usize) -> JobGraphBuilder {
+    let mut job = JobGraph::builder("all to all");
+    let file = job.file("shared", 1.0).unwrap();
+    for i in 0..writers {
+        let mut task = Task::new(format!("writer{i}"));
+        task.outputs = vec![file, file];
+        job.task(task).unwrap();
+    }
+    for i in 0..readers {
+        let mut task = Task::new(format!("reader{i}"));
+        task.inputs = vec![file, file];
+        job.task(task).unwrap();
+    }
+    job.infer_parents_from_files();
+    job
+}
+
+#[test]
+fn files_imply_each_dependency_once_and_not_without_end() {
+    let job = writers_and_readers(30, 20).build().unwrap();
+    assert_eq!(job.dependency_count(), 600);
+    assert!(job.dependencies().all(|(_, _, d)| (d.bytes, d.direct) == (1.0, 0.0)));
+    // One more reader than 2^24 dependencies allow.
+    let text = message(writers_and_readers(1 << 12, (1 << 12) + 1).build());
+    assert!(text.starts_with("the graph has more than 16777216 dependencies implied"), "{text}");
+    assert!(text.contains("infer_parents: false") && text.contains("let one task join"), "{text}");
+}
+
+/// 200 tasks write 1,700 files that 200 others read, all with all: 68 million transfers in few words.
+#[test]
+fn files_on_dependencies_have_a_limit() {
+    let mut job = JobGraph::builder("transfers");
+    let files: Vec<_> = (0..1700).map(|i| job.file(&format!("f{i}"), 1.0).unwrap()).collect();
+    for i in 0..400 {
+        let mut task = Task::new(format!("t{i}"));
+        *(if i < 200 { &mut task.outputs } else { &mut task.inputs }) = files.clone();
+        job.task(task).unwrap();
+    }
+    for (parent, child) in (0..200).flat_map(|p| (200..400).map(move |c| (p, c))) {
+        job.depend(TaskId::new(child), TaskId::new(parent), 0.0);
+    }
+    let text = message(job.build());
+    assert!(text.starts_with("the graph has more than 67108864 files on dependencies"), "{text}");
+}
+
+#[test]
+fn repeated_dependencies_merge_wherever_they_stand() {
+    let pairs = [(2, 3), (0, 1), (1, 3), (2, 3), (0, 1), (0, 3), (2, 3)];
+    let job = edges(4, &pairs).build().unwrap();
+    let found: Vec<_> = job.dependencies().map(|(p, c, d)| (p.index(), c.index(), d.bytes)).collect();
+    assert_eq!(found, [(2, 3, 3.0), (0, 1, 2.0), (1, 3, 1.0), (0, 3, 1.0)]);
 }
 
 #[test]

@@ -58,9 +58,10 @@ pub fn shape(job: &JobGraph, flat: &FlatGraph) -> Shape {
         edges: flat.edge_count(),
         depth: flat.depth(),
         width: level_widths(flat).into_iter().max().unwrap_or(0),
-        work_seconds: work.iter().sum(),
+        work_seconds: work.iter().fold(0.0, |sum, w| sum + w),
         critical_path_seconds: path.seconds,
-        data_bytes: job.dependencies().map(|(_, _, d)| d.bytes).sum(),
+        // The sum of no floats is -0.
+        data_bytes: job.dependencies().fold(0.0, |sum, (_, _, d)| sum + d.bytes),
         unknown_work,
         kinds: flat.kinds().len(),
         files: job.files().len(),

@@ -35,7 +35,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<JobGraph> {
         child: None,
         key: None,
         value: String::new(),
-        edges: Vec::new(),
+        children: Vec::new(),
         negative: 0,
     };
     while reader.step()? {}
@@ -55,15 +55,22 @@ struct Reader<'a> {
     task: Option<Task>,
     /// The open `<uses>` in it.
     uses: Option<Uses>,
-    /// The `ref` of the open `<child>`.
-    child: Option<String>,
+    /// The open `<child>`.
+    child: Option<Child>,
     /// The `key` of the open `<profile>` or `<metadata>`, whose text is collected in `value`.
     key: Option<String>,
     value: String,
-    /// Offset, child and parent; resolved when all jobs are known.
-    edges: Vec<(usize, String, String)>,
+    /// Those with a parent, resolved when all jobs are known.
+    children: Vec<Child>,
     /// How many negative run times and sizes were found.
     negative: usize,
+}
+
+/// A `<child ref>` with the offset of its first parent.
+struct Child {
+    at: usize,
+    name: String,
+    parents: Vec<String>,
 }
 
 struct Uses {
@@ -131,13 +138,11 @@ impl Reader<'_> {
                 }
             }
             ("job" | "dax" | "dag", 1) => self.start_job(element)?,
-            ("child", 1) => self.child = Some(self.required(element, "ref")?),
-            ("parent", 2) => {
-                if let Some(child) = self.child.clone() {
-                    let parent = self.required(element, "ref")?;
-                    self.edges.push((self.at, child, parent));
-                }
+            ("child", 1) => {
+                let name = self.required(element, "ref")?;
+                self.child = Some(Child { at: 0, name, parents: Vec::new() });
             }
+            ("parent", 2) if self.child.is_some() => self.start_parent(element)?,
             ("uses", 2) if self.task.is_some() => self.start_uses(element)?,
             ("file", 3) => self.start_nested_file(element)?,
             ("profile" | "metadata", _) if self.task.is_some() => {
@@ -159,6 +164,17 @@ impl Reader<'_> {
             task = task.seconds(self.amount(&runtime, "runtime")?);
         }
         self.task = Some(task);
+        Ok(())
+    }
+
+    fn start_parent(&mut self, element: &BytesStart<'_>) -> Result<()> {
+        let parent = self.required(element, "ref")?;
+        if let Some(child) = &mut self.child {
+            if child.parents.is_empty() {
+                child.at = self.at;
+            }
+            child.parents.push(parent);
+        }
         Ok(())
     }
 
@@ -198,7 +214,7 @@ impl Reader<'_> {
             }
             ("uses", 2) => self.end_uses()?,
             ("profile" | "metadata", _) => self.end_value()?,
-            ("child", 1) => self.child = None,
+            ("child", 1) => self.children.extend(self.child.take().filter(|child| !child.parents.is_empty())),
             _ => {}
         }
         Ok(())
@@ -269,12 +285,14 @@ impl Reader<'_> {
         if self.negative > 0 {
             tracing::warn!(count = self.negative, "negative run times or sizes in a DAX file taken as 0");
         }
-        for (at, child, parent) in std::mem::take(&mut self.edges) {
-            let Some(id) = self.job.find(&child) else {
-                self.at = at;
-                return Err(self.error(format!("<child ref=\"{child}\"> is not the id of a job")));
+        for child in std::mem::take(&mut self.children) {
+            let Some(id) = self.job.find(&child.name) else {
+                self.at = child.at;
+                return Err(self.error(format!("<child ref=\"{}\"> is not the id of a job", child.name)));
             };
-            self.job.depend_on(id, &parent, 0.0);
+            for parent in child.parents {
+                self.job.depend_on(id, &parent, 0.0);
+            }
         }
         self.job.build()
     }

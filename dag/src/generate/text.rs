@@ -16,7 +16,7 @@ use super::{
     Chain, Cholesky, Epigenomics, ErdosRenyi, Fft, ForkJoin, GaussianElimination, Independent, Layered,
     Montage,
 };
-use crate::builder::nearest;
+use crate::text::nearest;
 use crate::{JobGraph, Result, units};
 
 /// A random generator that gives the same numbers for the same seed, on every machine.

@@ -1,6 +1,7 @@
 //! Reading and writing job graphs: real files, samples, round trips, bad input.
 
 mod bad;
+mod cost;
 mod data;
 mod detail;
 mod mistakes;

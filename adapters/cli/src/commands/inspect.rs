@@ -75,7 +75,7 @@ fn communication(instance: &Instance) -> Option<f64> {
     let graph = instance.graph();
     let exec: f64 = graph.tasks().map(|t| instance.mean_exec(t)).sum();
     let bytes = graph.tasks().flat_map(|t| instance.parent_bytes(t));
-    let transfer: f64 = bytes.map(|b| instance.mean_transfer(*b)).sum();
+    let transfer = bytes.fold(0.0, |sum, b| sum + instance.mean_transfer(*b)); // the sum of no floats is -0
     (exec > 0.0).then(|| transfer / exec)
 }
 
@@ -116,4 +116,24 @@ fn show(report: &Report, cluster: &str) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use mdts_core::{Cluster, SlotModel};
+    use mdts_dag::{DataModel, JobGraph, Task};
+
+    use super::*;
+
+    #[test]
+    fn no_transfers_are_a_positive_zero() {
+        let mut job = JobGraph::builder("one");
+        job.task(Task::new("only").seconds(1.0)).unwrap();
+        let graph = Arc::new(job.build().unwrap().freeze());
+        let cluster = Arc::new(Cluster::identical(2, SlotModel::Exclusive).unwrap());
+        let ratio = communication(&Instance::new(graph, cluster, DataModel::Edges).unwrap());
+        assert!(ratio.is_some_and(|r| r == 0.0 && r.is_sign_positive()), "{ratio:?}");
+    }
 }

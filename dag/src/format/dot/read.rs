@@ -6,12 +6,11 @@ use hashbrown::HashMap;
 
 use super::attributes::{EdgeAttributes, NodeAttributes};
 use super::lexer::{Lexer, Token};
+use crate::graph::IMPLIED;
 use crate::{Error, JobGraph, Result, TaskId};
 
 /// Deeper nesting of subgraphs is refused.
 const DEPTH: usize = 64;
-/// `{a b} -> {c d}` makes the product of its sides: a short text must not make a graph without end.
-const EDGES: usize = 1 << 26;
 
 pub(in crate::format) fn read(text: &str, name: &str) -> Result<JobGraph> {
     let mut reader = Reader {
@@ -21,6 +20,7 @@ pub(in crate::format) fn read(text: &str, name: &str) -> Result<JobGraph> {
         ids: HashMap::new(),
         nodes: Vec::new(),
         edges: Vec::new(),
+        implied: 0,
     };
     reader.graph()?;
     reader.build()
@@ -34,6 +34,8 @@ struct Reader<'a> {
     nodes: Vec<NodeAttributes>,
     /// Parent, child, bytes.
     edges: Vec<(u32, u32, f64)>,
+    /// How many of the edges are products of two groups.
+    implied: usize,
 }
 
 /// The default attributes in a pair of braces.
@@ -189,9 +191,13 @@ impl<'a> Reader<'a> {
     }
 
     fn connect(&mut self, parents: &[u32], children: &[u32], bytes: f64) -> Result<()> {
-        let new = parents.len().saturating_mul(children.len());
-        if new.saturating_add(self.edges.len()) > EDGES {
-            return Err(Error::TooLarge { what: "dependencies in one DOT text", limit: EDGES as u64 });
+        // `{a b} -> {c d}` makes the product of its sides: a short text must not make a graph without end.
+        if parents.len().min(children.len()) > 1 {
+            self.implied = self.implied.saturating_add(parents.len().saturating_mul(children.len()));
+        }
+        if self.implied > IMPLIED {
+            let what = "dependencies between groups of nodes; put a node that joins them between two groups";
+            return Err(Error::TooLarge { what, limit: IMPLIED as u64 });
         }
         for parent in parents {
             self.edges.extend(children.iter().map(|child| (*parent, *child, bytes)));

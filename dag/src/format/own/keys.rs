@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
+use crate::text::nearest;
+
 /// A fixed set of keys.
 pub(super) trait KeySet {
     /// What holds the keys, as in "the keys of a task".
@@ -38,20 +40,9 @@ impl<S: KeySet> Visitor<'_> for KeyVisitor<S> {
             return Ok(Key { name, set: PhantomData });
         }
         let keys = S::KEYS.join(", ");
-        Err(E::custom(match nearest(found, S::KEYS) {
+        Err(E::custom(match nearest(found, S::KEYS.iter().copied()) {
             Some(key) => format!("unknown key '{found}' of a {}; did you mean '{key}'?", S::OWNER),
             None => format!("unknown key '{found}' of a {}; expected one of {keys}", S::OWNER),
         }))
     }
-}
-
-/// The key that `found` is most likely meant to be.
-fn nearest(found: &str, keys: &[&'static str]) -> Option<&'static str> {
-    const LONGEST: usize = 64; // of what could be a typing error
-    if found.len() > LONGEST {
-        return None;
-    }
-    let distance = |key: &str| strsim::damerau_levenshtein(&found.to_lowercase(), key);
-    let nearest = keys.iter().copied().min_by_key(|key| distance(key))?;
-    (distance(nearest) <= 1 + nearest.len() / 4).then_some(nearest)
 }
