@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mdts_core::{Cluster, Instance, Link, Network, Node, Rng, SlotModel};
-use mdts_dag::{DataModel, JobGraph, format, generate};
+use mdts_dag::{DataModel, JobGraph, Task, format, generate};
 use mdts_policies::{find, policies};
 use rand::SeedableRng;
 
@@ -75,5 +75,33 @@ fn gaps(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, all, real, large, gaps);
+/// Many tasks side by side on every node; in the mixed case they want one or two cores and differ in memory.
+fn resources(criterion: &mut Criterion) {
+    for (tasks, nodes, cores) in [("1e3", 1, 2), ("1e4", 1, 2), ("1e5", 1, 2), ("1e5", 32, 4)] {
+        let job = generate::from_text(&format!("independent:tasks={tasks}"), &mut generate::seeded(1));
+        let job = job.expect("a known generator");
+        let group = format!("resources, independent {tasks} x {nodes} x {cores} cores");
+        bench(criterion, &group, &shared(&job, nodes, cores), &["heft", "min-min"]);
+    }
+    for tasks in [1_000, 10_000] {
+        let mut job = JobGraph::builder("mixed");
+        for i in 0..tasks {
+            let task = Task::new(format!("t{i}")).seconds(1.0 + (i * 7919 % 1009) as f64 / 100.0);
+            job.task(task.cores(1.0 + (i % 2) as f64).memory(1 + i % 61)).expect("a task");
+        }
+        let job = job.build().expect("a job");
+        bench(criterion, &format!("resources, mixed {tasks} x 1 x 4 cores"), &shared(&job, 1, 4), &["heft"]);
+    }
+}
+
+/// Equal nodes with cores and memory.
+fn shared(job: &JobGraph, nodes: usize, cores: u32) -> Instance {
+    let node = |i: usize| Node::new(format!("m{i}")).cores(cores.into()).memory(1 << 30);
+    let network = Network::uniform(Link { latency: 0.0, bandwidth: 100e6 });
+    let cluster = Cluster::new((0..nodes).map(node).collect(), network, SlotModel::Resources);
+    let cluster = cluster.expect("a cluster").into();
+    Instance::new(job.freeze().into(), cluster, DataModel::Edges).expect("an instance")
+}
+
+criterion_group!(benches, all, real, large, gaps, resources);
 criterion_main!(benches);

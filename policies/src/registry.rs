@@ -47,6 +47,9 @@ pub struct PolicyInfo {
     /// Where it was published; empty for what everybody knows.
     pub source: &'static str,
     /// What it costs: n tasks, e dependencies, p nodes, g groups of ready tasks that differ in more than work.
+    ///
+    /// A search for a gap counts as log n, see [`mdts_core::Timeline`] for what it depends on. Nodes that run tasks
+    /// side by side are searched that way by policies without insertion, too.
     pub complexity: &'static str,
     make: Make,
 }
@@ -161,28 +164,28 @@ static POLICIES: &[PolicyInfo] = &[
         list::Heft,
         "by upward rank, each task where it finishes first, gaps included",
         "Topcuoglu, Hariri, Wu 2002",
-        "n p + e + n log n"
+        "n p log n + e"
     ),
     planner!(
         "cpop",
         list::Cpop,
         "the critical path on the one node that runs it fastest, all else where it finishes first",
         "Topcuoglu, Hariri, Wu 2002",
-        "n p + e + n log n"
+        "n p log n + e"
     ),
     planner!(
         "peft",
         list::Peft,
         "earliest finish plus the least that the rest can take from there (optimistic cost table)",
         "Arabnejad, Barbosa 2014",
-        "(n + e) p + n log n"
+        "n p log n + e p"
     ),
     planner!(
         "lookahead",
         list::Lookahead,
         "HEFT that chooses the node from which the last child finishes first",
         "Bittencourt, Sakellariou, Madeira 2010",
-        "e p^2"
+        "e p^2 log n"
     ),
     planner!(
         "dls",

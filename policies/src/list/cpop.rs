@@ -2,7 +2,8 @@
 //!
 //! A task's priority is upward plus downward rank; the tasks of one critical path all go to the node that runs the
 //! whole path fastest, every other task where it finishes first. The ready task of highest priority comes next.
-//! Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002. O((tasks + dependencies) x nodes + tasks log tasks).
+//! Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002.
+//! O(tasks x nodes) searches for a slot, O(dependencies x nodes + tasks log tasks) besides.
 
 use mdts_core::{Arrival, Instance, NodeId, PartialSchedule, Planner, Result, Rng, Schedule};
 use mdts_dag::{TaskId, analysis};

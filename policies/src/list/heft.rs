@@ -2,8 +2,9 @@
 //!
 //! Tasks by falling upward rank (mean run times, mean transfers); each goes where it finishes first, gaps between
 //! tasks placed before included. Source: Topcuoglu, Hariri, Wu: Performance-effective and low-complexity task
-//! scheduling for heterogeneous computing, IEEE TPDS 13(3), 2002. O((tasks + dependencies) x nodes); over a
-//! uniform network O(tasks x nodes + dependencies), and tasks log tasks for the order.
+//! scheduling for heterogeneous computing, IEEE TPDS 13(3), 2002. O(tasks x nodes) searches for a slot and, over a
+//! uniform network, O(dependencies) for the data, otherwise O(dependencies x nodes); tasks log tasks for the order. A
+//! search is O(log tasks) where few free stretches are too short for the task, at worst O(tasks).
 
 use mdts_core::{Instance, PartialSchedule, Planner, Result, Rng, Schedule};
 

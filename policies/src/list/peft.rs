@@ -6,7 +6,7 @@
 //! tells how long the rest takes at best if `t` runs on `p`. The ready task with the highest mean `oct` comes next
 //! and goes where finish plus `oct` is smallest. Source: Arabnejad, Barbosa: List scheduling algorithm for
 //! heterogeneous systems by an optimistic cost table, IEEE TPDS 25(3), 2014.
-//! O((tasks + dependencies) x nodes + tasks log tasks) time, O(tasks x nodes) memory.
+//! O(tasks x nodes) searches for a slot, O(dependencies x nodes + tasks log tasks) besides, O(tasks x nodes) memory.
 
 use mdts_core::{Arrival, Instance, PartialSchedule, Planner, Result, Rng, Schedule, Slot};
 use mdts_dag::TaskId;

@@ -1,0 +1,170 @@
+//! The free gaps of an exclusive node.
+//!
+//! They lie in blocks of at most [`BLOCK`]; a tree over the blocks holds the longest of each, so that gaps too short
+//! are passed in blocks. With g gaps, a search or a reservation costs O(log g + `BLOCK`); one reservation in
+//! `BLOCK / 2` at most moves O(g / `BLOCK`) entries of the tree.
+
+use super::tree::MaxTree;
+
+/// More gaps than this are split into two blocks.
+const BLOCK: usize = 64;
+
+/// Gaps between tasks, and the open end.
+#[derive(Debug, Clone)]
+pub(super) struct Gaps {
+    /// Beginning and end of every gap, ascending; no block is empty.
+    blocks: Vec<Vec<(f64, f64)>>,
+    /// Of every block: the length of its longest gap.
+    tree: MaxTree<f64>,
+    tail: f64,
+}
+
+impl Gaps {
+    pub(super) fn new() -> Self {
+        Self { blocks: Vec::new(), tree: MaxTree::new(1), tail: 0.0 }
+    }
+
+    /// From here on nothing is reserved.
+    pub(super) fn end(&self) -> f64 {
+        self.tail
+    }
+
+    /// The earliest start from `ready` on in a gap that lasts until the end, or behind all tasks. Where two tasks
+    /// meet is no gap, not even for a task without duration.
+    pub(super) fn earliest(&self, ready: f64, duration: f64) -> f64 {
+        if self.tail <= ready {
+            return ready;
+        }
+        // A task may fit that is longer than the gap by what its finish loses when rounded.
+        let enough = duration - self.tail * (2.0 * f64::EPSILON);
+        let mut block = self.block(ready + duration);
+        while let Some(next) = self.tree.first(block, |longest| longest[0] >= enough) {
+            let gaps = &self.blocks[next];
+            let late = gaps.partition_point(|gap| gap.1 < ready + duration);
+            let fit = gaps[late..].iter().find(|(start, end)| start.max(ready) + duration <= *end);
+            if let Some((start, _)) = fit {
+                return start.max(ready);
+            }
+            block = next + 1;
+        }
+        self.tail
+    }
+
+    pub(super) fn reserve(&mut self, start: f64, finish: f64) {
+        if start >= self.tail {
+            if start > self.tail {
+                self.push((self.tail, start));
+            }
+            self.tail = finish;
+            return;
+        }
+        let block = self.block(finish);
+        let Some(gaps) = self.blocks.get_mut(block) else {
+            self.tail = self.tail.max(finish); // started tasks may be reported to overlap
+            return;
+        };
+        let at = gaps.partition_point(|gap| gap.1 < finish);
+        let (from, to) = gaps[at];
+        let (before, after) = ((from, start), (finish.max(from), to));
+        match (before.1 > before.0, after.1 > after.0) {
+            (true, true) => {
+                gaps[at] = before;
+                gaps.insert(at + 1, after);
+            }
+            (true, false) => gaps[at] = before,
+            (false, true) => gaps[at] = after,
+            (false, false) => drop(gaps.remove(at)),
+        }
+        self.settle(block);
+    }
+
+    /// The first block with a gap that does not end before `time`.
+    fn block(&self, time: f64) -> usize {
+        self.blocks.partition_point(|gaps| gaps.last().is_none_or(|gap| gap.1 < time))
+    }
+
+    /// Adds a gap behind all others.
+    fn push(&mut self, gap: (f64, f64)) {
+        match self.blocks.last_mut() {
+            Some(gaps) => gaps.push(gap),
+            None => {
+                self.blocks.push(vec![gap]);
+                self.tree.insert(0);
+            }
+        }
+        self.settle(self.blocks.len() - 1);
+    }
+
+    /// After a change of a block: drops it if it is empty, splits it if it is too long, renews its longest gap.
+    fn settle(&mut self, block: usize) {
+        let gaps = &mut self.blocks[block];
+        if gaps.is_empty() {
+            self.blocks.remove(block);
+            self.tree.remove(block);
+            return;
+        }
+        if gaps.len() > BLOCK {
+            let back = gaps.split_off(gaps.len() / 2);
+            self.blocks.insert(block + 1, back);
+            self.tree.insert(block + 1);
+            self.summarise(block + 1);
+        }
+        self.summarise(block);
+    }
+
+    /// Renews the longest gap of a block in the tree.
+    fn summarise(&mut self, block: usize) {
+        let longest = self.blocks[block].iter().fold(0.0, |longest, gap| f64::max(longest, gap.1 - gap.0));
+        self.tree.set(block, |row| row[0] = longest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Gaps one after the other, the open end among them.
+    struct Naive(Vec<(f64, f64)>);
+
+    impl Naive {
+        fn earliest(&self, ready: f64, duration: f64) -> f64 {
+            let fit = self.0.iter().find(|(start, end)| start.max(ready) + duration <= *end);
+            fit.expect("the end is open").0.max(ready)
+        }
+
+        fn reserve(&mut self, start: f64, finish: f64) {
+            let rest = |&(from, to): &(f64, f64)| [(from, to.min(start)), (from.max(finish), to)];
+            self.0 = self.0.iter().flat_map(rest).filter(|(from, to)| from < to).collect();
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Durations of a third and a seventh of a second round; those of whole seconds meet exactly.
+        #[test]
+        fn gaps_answer_as_a_plain_list(
+            longest in 1_u32..40,
+            late in 1_u32..100_000,
+            unit in prop::sample::select(vec![1.0, 1.0 / 3.0, 1.0 / 7.0]),
+            operations in prop::collection::vec((any::<u32>(), any::<u32>(), any::<bool>()), 1..3000),
+        ) {
+            let mut gaps = Gaps::new();
+            let mut naive = Naive(vec![(0.0, f64::INFINITY)]);
+            for (ready, duration, place) in operations {
+                let (ready, duration) = (f64::from(ready % late) * unit, f64::from(duration % longest) * unit);
+                let start = naive.earliest(ready, duration);
+                prop_assert_eq!(gaps.earliest(ready, duration), start);
+                if place {
+                    naive.reserve(start, start + duration);
+                    gaps.reserve(start, start + duration);
+                }
+            }
+            let kept: Vec<_> = gaps.blocks.concat().into_iter().chain([(gaps.tail, f64::INFINITY)]).collect();
+            prop_assert_eq!(kept, naive.0);
+            prop_assert!(gaps.blocks.iter().all(|b| (1..=BLOCK).contains(&b.len())));
+        }
+    }
+}
