@@ -22,7 +22,7 @@ const WFFORMAT: Mistakes = &[
     (r#"{"workflow": {}}"#, "workflow: neither 'specification'"),
     ("{\n\"workflow\": 3}", "line 2, column 13: invalid type"),
     (r#"{"workflow": {"tasks": []}}"#, "the graph has no tasks"),
-    (r#"{"workflow": {"tasks": [{}]}}"#, "workflow.tasks[0]: expected an 'id' or a 'name'"),
+    (r#"{"workflow": {"tasks": [{}]}}"#, "tasks[0]: expected an 'id' or a 'name'"),
     (r#"{"workflow": {"tasks": [{"name": "a"}, {"name": "a"}]}}"#, "two tasks are named 'a'"),
     (
         r#"{"workflow": {"tasks": [{"name": "align"}, {"name": "b", "parents": ["algin"]}]}}"#,

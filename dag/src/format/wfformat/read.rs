@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::schema::{Command, Document, Extension, FileText, TaskText};
+use super::schema::{Command, Document, Extension, FileText, TaskText, Tasks};
 use crate::format::{Format, place};
 use crate::task::default_kind;
 use crate::{Error, FileId, JobGraph, JobGraphBuilder, Result, Task, TaskId, Work};
@@ -15,11 +15,11 @@ pub(in crate::format) fn read(text: &str, default_name: &str) -> Result<JobGraph
     let builder = JobGraph::builder(document.name.as_deref().unwrap_or(default_name));
     let workflow = document.workflow;
     if let Some(specification) = workflow.specification {
-        let executed = workflow.execution.and_then(|e| e.tasks).unwrap_or_default();
+        let executed = workflow.execution.and_then(|e| e.tasks).unwrap_or_default().0;
         let tasks =
-            Section { path: "workflow.specification.tasks", by_name: false, tasks: specification.tasks };
+            Section { path: "workflow.specification.tasks", by_name: false, tasks: specification.tasks.0 };
         Reader { builder, tasks }.read(&specification.files.unwrap_or_default(), &executed)
-    } else if let Some(tasks) = workflow.tasks {
+    } else if let Some(Tasks(tasks)) = workflow.tasks {
         let by_name = names_are_unique(&tasks);
         Reader { builder, tasks: Section { path: "workflow.tasks", by_name, tasks } }.read(&[], &[])
     } else {

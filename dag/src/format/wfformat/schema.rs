@@ -1,7 +1,9 @@
 //! The parts of a `WfFormat` document that say something about the graph; all else is skipped.
 
 use std::borrow::Cow;
+use std::fmt;
 
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::format::pairs::Pairs;
@@ -35,13 +37,13 @@ pub(super) struct Workflow<'a> {
     pub(super) execution: Option<Execution<'a>>,
     /// Versions up to 1.4.
     #[serde(borrow, alias = "jobs")]
-    pub(super) tasks: Option<Vec<TaskText<'a>>>,
+    pub(super) tasks: Option<Tasks<'a>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct Specification<'a> {
     #[serde(borrow)]
-    pub(super) tasks: Vec<TaskText<'a>>,
+    pub(super) tasks: Tasks<'a>,
     #[serde(borrow)]
     pub(super) files: Option<Vec<FileText<'a>>>,
 }
@@ -49,7 +51,40 @@ pub(super) struct Specification<'a> {
 #[derive(Deserialize)]
 pub(super) struct Execution<'a> {
     #[serde(borrow)]
-    pub(super) tasks: Option<Vec<TaskText<'a>>>,
+    pub(super) tasks: Option<Tasks<'a>>,
+}
+
+/// A list of tasks, each with a name or an id. One without either ends the reading at once, so that a list of
+/// empty objects does not become far larger in memory than its text.
+#[derive(Default)]
+pub(super) struct Tasks<'a>(pub(super) Vec<TaskText<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Tasks<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+
+        impl<'de> Visitor<'de> for List {
+            type Value = Vec<TaskText<'de>>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of tasks")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut tasks: Self::Value = Vec::new();
+                while let Some(task) = items.next_element::<TaskText<'de>>()? {
+                    if task.name.is_none() && task.id.is_none() {
+                        let message = format!("tasks[{}]: expected an 'id' or a 'name'", tasks.len());
+                        return Err(de::Error::custom(message));
+                    }
+                    tasks.push(task);
+                }
+                Ok(tasks)
+            }
+        }
+
+        deserializer.deserialize_seq(List).map(Tasks)
+    }
 }
 
 /// A task of any section and version: what one leaves out is `None`.
