@@ -24,6 +24,7 @@ use std::path::Path;
 use mdts_dag::units::{parse_bytes, parse_seconds};
 use serde::Deserialize;
 
+use super::range::{MEMORY, check, wrong};
 use super::{Capacity, Cluster, Link, Network, Node, NodeId, SlotModel};
 use crate::{Error, Result};
 
@@ -150,18 +151,16 @@ impl NodeTable {
     fn add_to(&self, nodes: &mut Vec<Node>) -> Result<()> {
         let place = format!("node '{}'", self.name);
         let count = self.count.unwrap_or(1);
-        if count == 0 || nodes.len() + count > MOST_NODES {
+        let most = MOST_NODES - nodes.len();
+        if count == 0 || count > most {
             let message = format!("count is {count}; expected 1 to {MOST_NODES} nodes in all");
-            return Err(Error::Cluster { place, message });
+            return Err(wrong(place, message));
         }
         let memory = match &self.memory {
             None => None,
             Some(memory) => {
                 let bytes = memory.value(&place, parse_bytes)?;
-                if !(bytes >= 1.0 && bytes.is_finite()) {
-                    let message = format!("memory is {bytes}; expected a positive size");
-                    return Err(Error::Cluster { place, message });
-                }
+                check("memory", bytes, &MEMORY, "bytes").map_err(|message| wrong(&place, message))?;
                 Some(bytes as u64)
             }
         };
@@ -226,11 +225,12 @@ fn link(
     place: &str,
 ) -> Result<Link> {
     let per_second = |text: &str| parse_bytes(text.trim_end_matches("/s"));
-    Link {
+    let link = Link {
         bandwidth: bandwidth.map_or(Ok(default.bandwidth), |b| b.value(place, per_second))?,
         latency: latency.map_or(Ok(default.latency), |l| l.value(place, parse_seconds))?,
-    }
-    .check(place)
+    };
+    link.check().map_err(|message| wrong(place, message))?;
+    Ok(link)
 }
 
 /// Parser messages drawn over several lines become one.

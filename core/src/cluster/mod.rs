@@ -3,6 +3,7 @@
 mod file;
 mod network;
 mod node;
+mod range;
 
 pub use network::{Link, Network, NetworkBuilder};
 pub use node::{Capacity, Cluster, Node, NodeId, SlotModel};
