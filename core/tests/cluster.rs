@@ -101,7 +101,6 @@ fn bad_files_are_refused_in_one_line() {
         (node("price = -0.1"), "price is -0.1"),
         (node("power = [1, nan]"), "power is NaN"),
         (node("speeds = {a = 0}"), "speed for 'a' is 0"),
-        (node("sped = 1"), "sped"),
         (node("[[node]]\nname = 'm'"), "'m': the name is used twice"),
         (
             node("[network]\nbandwidth = 0"),
@@ -111,8 +110,19 @@ fn bad_files_are_refused_in_one_line() {
         (node("[network]\nlatency = -1"), "latency is -1"),
         (node("[network]\nlatency = inf"), "latency is inf"),
         (node("[[link]]\nbetween = ['m', 'x']"), "link between 'm' and 'x': both ends must be nodes"),
-        (node("slots = ["), "syntax"),
-        (format!("slots = 'many'\n{}", node("")), "many"),
+        (node("slots = ["), "cluster, line 3, column 10: unclosed array, expected `]`"),
+        (
+            node("sped = 1"),
+            "cluster, line 3, column 1: unknown field `sped`, expected one of `name`, `count`",
+        ),
+        (
+            node("memory = true"),
+            "line 3, column 10: invalid type: boolean `true`, expected a number, or a text",
+        ),
+        (
+            format!("slots = 'many'\n{}", node("")),
+            "cluster, line 1, column 9: unknown variant `many`, expected `exclusive` or `resources`",
+        ),
     ];
     for (text, expected) in cases {
         let message = Cluster::from_text(&text, "toml").err().map(|e: Error| e.to_string());
@@ -216,5 +226,69 @@ fn a_network_must_be_one_for_the_nodes() -> Result<()> {
     }
     let nodes = ["a", "b"].map(Node::new).to_vec();
     Cluster::new(nodes, built(2, [1, 0], bad(f64::INFINITY)), SlotModel::Exclusive)?;
+    Ok(())
+}
+
+#[test]
+fn errors_in_yaml_and_json_tell_line_and_column() {
+    let cases = [
+        ("yaml", "slots: many\nnode: [{name: a}]", "cluster, line 1, column 8: "),
+        ("yaml", "slots: many\nnode: [{name: a}]", "expected one of exclusive, resources"),
+        ("yaml", "node:\n  - name: a\n    sped: 1", "cluster, line 3, column 5: "),
+        ("yaml", "node:\n  - name: a\n    sped: 1", "speeds"),
+        ("yaml", "node: [{name: a", "cluster, line 1, column "),
+        (
+            "json",
+            "{\"slots\": \"many\"}",
+            "cluster, line 1, column 16: unknown variant `many`, expected `exclusive`",
+        ),
+        (
+            "json",
+            "{\"node\": [\n{\"sped\": 1}]}",
+            "cluster, line 2, column 7: unknown field `sped`, expected one of",
+        ),
+        ("json", "{", "cluster, line 1, column 1: EOF while parsing"),
+    ];
+    for (syntax, text, expected) in cases {
+        let message = Cluster::from_text(text, syntax).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(message.contains(expected), "{message:?} lacks {expected:?}");
+        assert_eq!((message.lines().count(), message.matches("line ").count()), (1, 1), "{message}");
+    }
+}
+
+#[test]
+fn errors_stay_short_whatever_the_file_holds() {
+    let deep = |open: &str| open.repeat(100_000);
+    let long = "x".repeat(100_000);
+    let cases = [
+        ("toml", format!("node = {}", deep("["))),
+        ("toml", format!("{long} = 1")),
+        ("toml", format!("slots = '{long}'")),
+        ("yaml", deep("[")),
+        ("yaml", format!("{long}: 1")),
+        ("json", deep("[")),
+        ("json", format!("{{\"a\\n{long}\": 1}}")),
+    ];
+    for (syntax, text) in cases {
+        let message = Cluster::from_text(&text, syntax).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(message.starts_with("cluster, line 1, column "), "{syntax}: {message:.400}");
+        assert!(message.len() < 400 && message.lines().count() == 1, "{syntax}: {message:.400}");
+    }
+}
+
+#[test]
+fn files_that_are_too_large_or_no_text_are_refused() -> std::io::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("cluster.toml");
+    let refused = || Cluster::read(&path).err().map(|e| e.to_string()).unwrap_or_default();
+    std::fs::write(&path, b"[[node]]\nname = 'm\xff'\n")?;
+    let message = refused();
+    let expected = "cluster.toml: cluster, line 2 (byte 18): not UTF-8 text; convert the file to UTF-8";
+    assert!(message.contains(expected), "{message}");
+    std::fs::write(&path, b"\xef\xbb\xbf[[node]]\nname = 'm'\n")?;
+    assert_eq!(refused(), "", "a byte-order mark is no fault");
+    std::fs::File::create(&path)?.set_len((64 << 20) + 1)?;
+    let message = refused();
+    assert!(message.contains("size: the file is larger than the 67108864 bytes allowed"), "{message}");
     Ok(())
 }
