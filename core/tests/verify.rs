@@ -151,3 +151,44 @@ fn unknown_work_counts_as_the_mean_of_its_kind() -> Result<()> {
     assert_eq!((instance.exec(a3, 0.into()), instance.exec(b1, 0.into())), (3.0, 3.0));
     Ok(())
 }
+
+#[test]
+fn kinds_share_a_class_when_all_nodes_run_them_at_the_same_speed() -> Result<()> {
+    let mut job = JobGraph::builder("kinds");
+    let kinds = ["plain", "named", "other", "like-plain", "like-named"];
+    let tasks = kinds.map(|kind| job.task(Task::new(kind).kind(kind).seconds(6.0)));
+    let mut fast = Node::new("fast").speed(2.0);
+    fast.speeds =
+        [("named", 3.0), ("like-named", 3.0), ("like-plain", 2.0)].map(|(k, s)| (k.into(), s)).into();
+    let nodes = vec![Node::new("slow"), fast];
+    let cluster = Cluster::new(nodes, Network::uniform(Link::INSTANT), SlotModel::Exclusive)?;
+    let instance = Instance::new(job.build()?.freeze().into(), cluster.into(), DataModel::Edges)?;
+    let mut classes = Vec::new();
+    for (task, on_fast) in tasks.into_iter().zip([3.0, 2.0, 3.0, 3.0, 2.0]) {
+        let task = task?;
+        assert_eq!([0, 1].map(|node: u32| instance.exec(task, node.into())), [6.0, on_fast]);
+        classes.push(instance.speed_class(task));
+    }
+    assert_eq!(classes, [0, 1, 0, 0, 1].map(Some));
+    Ok(())
+}
+
+/// Looking every name up node by node takes 8e9 comparisons here.
+#[test]
+fn wide_instances_are_built_quickly() -> Result<()> {
+    let started = std::time::Instant::now();
+    let (tasks, nodes) = (1000, 4000);
+    let cluster = Arc::new(Cluster::identical(nodes, SlotModel::Exclusive)?);
+    let names: Vec<&str> = cluster.nodes().iter().map(|node| node.name.as_str()).collect();
+    let mut job = JobGraph::builder("wide");
+    for i in 0..tasks {
+        job.task(Task::new(format!("t{i}")).times(names.iter().map(|name| (*name, 1.0))))?;
+    }
+    let graph = Arc::new(job.build()?.freeze());
+    let before = started.elapsed();
+    let instance = Instance::new(graph, cluster.clone(), DataModel::Edges)?;
+    let took = started.elapsed() - before;
+    assert_eq!(instance.exec((tasks as u32 - 1).into(), (nodes as u32 - 1).into()), 1.0);
+    assert!(took.as_secs_f64() < 5.0, "took {took:?}");
+    Ok(())
+}

@@ -19,11 +19,15 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use mdts_dag::units::{parse_bytes, parse_seconds};
 use serde::Deserialize;
+use serde::de::{Deserializer, Visitor};
 
+use super::range::{MEMORY, check, wrong};
+use super::text;
 use super::{Capacity, Cluster, Link, Network, Node, NodeId, SlotModel};
 use crate::{Error, Result};
 
@@ -81,11 +85,41 @@ struct LinkTable {
 }
 
 /// A number, or a text with a unit.
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum Quantity {
     Number(f64),
     Text(String),
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(QuantityVisitor)
+    }
+}
+
+struct QuantityVisitor;
+
+impl Visitor<'_> for QuantityVisitor {
+    type Value = Quantity;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a number, or a text with a unit such as \"100MB\" or \"5ms\"")
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Quantity, E> {
+        Ok(Quantity::Number(value as f64))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Quantity, E> {
+        Ok(Quantity::Number(value as f64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Quantity, E> {
+        Ok(Quantity::Number(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Quantity, E> {
+        Ok(Quantity::Text(value.to_owned()))
+    }
 }
 
 fn one() -> f64 {
@@ -104,34 +138,24 @@ impl Quantity {
 }
 
 impl Cluster {
-    /// Reads a cluster file; the extension tells TOML, YAML or JSON.
+    /// Reads a cluster file of up to 64 MiB; the extension tells TOML, YAML or JSON.
     ///
     /// # Errors
     /// [`Error::Io`] or, naming the file, [`Error::Cluster`].
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let text =
-            std::fs::read_to_string(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let bytes = text::read_bytes(path)?;
         let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("toml");
-        Self::from_text(&text, extension)
-            .map_err(|error| Error::InFile { path: path.to_owned(), source: Box::new(error) })
+        let cluster = text::decode(&bytes).and_then(|text| Self::from_text(text, extension));
+        cluster.map_err(|error| Error::InFile { path: path.to_owned(), source: Box::new(error) })
     }
 
     /// Reads a cluster from text; `syntax` is `toml`, `yaml` or `json`.
     ///
     /// # Errors
-    /// [`Error::Cluster`].
+    /// [`Error::Cluster`]; where the text is at fault, with line and column.
     pub fn from_text(text: &str, syntax: &str) -> Result<Self> {
-        let wrong = |message: String| Error::Cluster { place: "syntax".into(), message: one_line(&message) };
-        let file: ClusterFile = match syntax {
-            "yaml" | "yml" => serde_saphyr::from_str(text).map_err(|e| wrong(e.to_string()))?,
-            "json" => serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?,
-            "toml" => toml::from_str(text).map_err(|e| wrong(e.to_string()))?,
-            other => {
-                return Err(wrong(format!("'{other}' is not a cluster format; use toml, yaml or json")));
-            }
-        };
-        file.into_cluster()
+        text::parse::<ClusterFile>(text, syntax)?.into_cluster()
     }
 }
 
@@ -150,18 +174,16 @@ impl NodeTable {
     fn add_to(&self, nodes: &mut Vec<Node>) -> Result<()> {
         let place = format!("node '{}'", self.name);
         let count = self.count.unwrap_or(1);
-        if count == 0 || nodes.len() + count > MOST_NODES {
+        let most = MOST_NODES - nodes.len();
+        if count == 0 || count > most {
             let message = format!("count is {count}; expected 1 to {MOST_NODES} nodes in all");
-            return Err(Error::Cluster { place, message });
+            return Err(wrong(place, message));
         }
         let memory = match &self.memory {
             None => None,
             Some(memory) => {
                 let bytes = memory.value(&place, parse_bytes)?;
-                if !(bytes >= 1.0 && bytes.is_finite()) {
-                    let message = format!("memory is {bytes}; expected a positive size");
-                    return Err(Error::Cluster { place, message });
-                }
+                check("memory", bytes, &MEMORY, "bytes").map_err(|message| wrong(&place, message))?;
                 Some(bytes as u64)
             }
         };
@@ -226,19 +248,10 @@ fn link(
     place: &str,
 ) -> Result<Link> {
     let per_second = |text: &str| parse_bytes(text.trim_end_matches("/s"));
-    Link {
+    let link = Link {
         bandwidth: bandwidth.map_or(Ok(default.bandwidth), |b| b.value(place, per_second))?,
         latency: latency.map_or(Ok(default.latency), |l| l.value(place, parse_seconds))?,
-    }
-    .check(place)
-}
-
-/// Parser messages drawn over several lines become one.
-fn one_line(message: &str) -> String {
-    let lines: Vec<&str> = message
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with(['|', '^', '-']))
-        .collect();
-    lines.join("; ")
+    };
+    link.check().map_err(|message| wrong(place, message))?;
+    Ok(link)
 }

@@ -3,6 +3,8 @@
 mod file;
 mod network;
 mod node;
+mod range;
+mod text;
 
 pub use network::{Link, Network, NetworkBuilder};
 pub use node::{Capacity, Cluster, Node, NodeId, SlotModel};

@@ -2,14 +2,16 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::{Error, NodeId, Result};
+use super::NodeId;
+use super::range::{BANDWIDTH, LATENCY, check, wrong};
+use crate::Result;
 
 /// What a connection costs: `latency + bytes / bandwidth` seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
-    /// Seconds before the first byte arrives.
+    /// Seconds before the first byte arrives, 0 to 1e9.
     pub latency: f64,
-    /// Bytes per second; may be infinite.
+    /// Bytes per second, at least 1e-9; may be infinite.
     pub bandwidth: f64,
 }
 
@@ -23,18 +25,9 @@ impl Link {
         self.latency + bytes / self.bandwidth
     }
 
-    pub(crate) fn check(self, place: &str) -> Result<Self> {
-        let wrong = |message| Err(Error::Cluster { place: place.to_owned(), message });
-        if !(self.latency >= 0.0 && self.latency.is_finite()) {
-            return wrong(format!("latency is {}; expected seconds, at least 0", self.latency));
-        }
-        if self.bandwidth.is_nan() || self.bandwidth <= 0.0 {
-            return wrong(format!(
-                "bandwidth is {}; expected bytes per second, more than 0 (inf for no limit)",
-                self.bandwidth
-            ));
-        }
-        Ok(self)
+    pub(super) fn check(self) -> Result<(), String> {
+        check("latency", self.latency, &LATENCY, "seconds")?;
+        check("bandwidth", self.bandwidth, &BANDWIDTH, "bytes per second")
     }
 }
 
@@ -43,6 +36,16 @@ impl Link {
 pub struct Network {
     default: Link,
     shape: Shape,
+    /// Number of nodes that it was built for; `None` for any.
+    nodes: Option<usize>,
+    fault: Option<Fault>,
+}
+
+/// The first exception that makes no sense; [`Cluster::new`](super::Cluster::new) refuses it.
+#[derive(Debug, Clone)]
+struct Fault {
+    place: String,
+    message: String,
 }
 
 #[derive(Debug, Clone)]
@@ -66,12 +69,31 @@ const DENSE: usize = 1024;
 impl Network {
     /// The same link between any two nodes.
     pub fn uniform(link: Link) -> Self {
-        Self { default: link, shape: Shape::Uniform }
+        Self { default: link, shape: Shape::Uniform, nodes: None, fault: None }
     }
 
-    /// Starts a network with exceptions to `default`.
+    /// Starts a network with exceptions to `default`; `racks` tells the rack of every node.
     pub fn builder(default: Link, racks: Vec<u32>) -> NetworkBuilder {
-        NetworkBuilder { default, rack: racks, racks: FxHashMap::default(), pairs: FxHashMap::default() }
+        NetworkBuilder {
+            default,
+            rack: racks,
+            racks: FxHashMap::default(),
+            pairs: FxHashMap::default(),
+            fault: None,
+        }
+    }
+
+    /// Whether it is a network for this number of nodes, with all numbers in range.
+    pub(super) fn check(&self, nodes: usize) -> Result<()> {
+        self.default.check().map_err(|message| wrong("network", message))?;
+        if let Some(racks) = self.nodes.filter(|racks| *racks != nodes) {
+            let message = format!("it has racks for {racks} nodes, the cluster has {nodes} nodes");
+            return Err(wrong("network", message));
+        }
+        match &self.fault {
+            None => Ok(()),
+            Some(Fault { place, message }) => Err(wrong(place, message)),
+        }
     }
 
     /// The link between two different nodes.
@@ -114,28 +136,43 @@ impl Network {
 }
 
 /// Collects exceptions to a default link.
+///
+/// An exception that makes no sense is refused by [`Cluster::new`](super::Cluster::new).
 #[derive(Debug, Clone)]
 pub struct NetworkBuilder {
     default: Link,
     rack: Vec<u32>,
     racks: FxHashMap<(u32, u32), Link>,
     pairs: FxHashMap<(u32, u32), Link>,
+    fault: Option<Fault>,
 }
 
 impl NetworkBuilder {
     /// Sets the link between nodes of two racks (or inside one), in both directions.
     pub fn between_racks(&mut self, a: u32, b: u32, link: Link) {
+        self.note(link.check(), || format!("link between racks {a} and {b}"));
         self.racks.insert((a.min(b), a.max(b)), link);
     }
 
     /// Sets the link between two nodes, in both directions.
     pub fn between_nodes(&mut self, a: NodeId, b: NodeId, link: Link) {
+        let nodes = self.rack.len();
+        let known = a.index().max(b.index()) < nodes;
+        let known = if known { Ok(()) } else { Err(format!("there are {nodes} nodes, numbered from 0")) };
+        self.note(known.and(link.check()), || format!("link between nodes {} and {}", a.get(), b.get()));
         self.pairs.insert((a.get().min(b.get()), a.get().max(b.get())), link);
+    }
+
+    /// Keeps the first fault.
+    fn note(&mut self, check: Result<(), String>, place: impl FnOnce() -> String) {
+        if let Err(message) = check {
+            self.fault.get_or_insert_with(|| Fault { place: place(), message });
+        }
     }
 
     /// Finishes the network.
     pub fn build(self) -> Network {
-        let Self { default, rack, racks, pairs } = self;
+        let Self { default, rack, racks, pairs, fault } = self;
         let nodes = rack.len();
         let shape = if racks.is_empty() && pairs.is_empty() {
             Shape::Uniform
@@ -148,7 +185,7 @@ impl NetworkBuilder {
         } else {
             Shape::Sparse { rack, racks, pairs }
         };
-        Network { default, shape }
+        Network { default, shape, nodes: Some(nodes), fault }
     }
 }
 

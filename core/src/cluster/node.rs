@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use mdts_dag::typed_id;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Network, Result};
+use super::range::{AMOUNT, CORES, MEMORY, SPEED, check, wrong};
+use super::{Link, Network};
+use crate::Result;
 
 typed_id!(
     /// A node (machine) of one cluster.
@@ -27,9 +29,9 @@ pub enum SlotModel {
 /// (1 core) and for GPUs and other resources (none).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Capacity {
-    /// Processor cores.
+    /// Processor cores, at least 0.001.
     pub cores: Option<f64>,
-    /// Memory in bytes.
+    /// Memory in bytes, 1 to 1e18.
     pub memory: Option<u64>,
     /// GPUs.
     pub gpus: f64,
@@ -44,7 +46,7 @@ pub struct Node {
     pub name: String,
     /// What it offers.
     pub capacity: Capacity,
-    /// Work per second: a task of `work` seconds runs `work / speed` seconds.
+    /// Work per second, 1e-9 to 1e9: a task of `work` seconds runs `work / speed` seconds.
     pub speed: f64,
     /// Speed for some task kinds, instead of `speed`.
     pub speeds: BTreeMap<String, f64>,
@@ -133,28 +135,28 @@ impl Cluster {
     /// Checks and assembles a cluster.
     ///
     /// # Errors
-    /// [`Error::Cluster`] if there is no node, a name is used twice or a number is out of range.
+    /// [`Error::Cluster`](crate::Error::Cluster) if there is no node, a name is used twice, a number is out of
+    /// range or the network was built for other nodes.
     pub fn new(nodes: Vec<Node>, network: Network, slots: SlotModel) -> Result<Self> {
         if nodes.is_empty() {
-            return Err(wrong("nodes", "a cluster needs at least one node".into()));
+            return Err(wrong("nodes", "a cluster needs at least one node"));
         }
         let mut names = rustc_hash::FxHashSet::default();
         for node in &nodes {
             check_node(node)?;
             if !names.insert(node.name.as_str()) {
-                return Err(wrong(
-                    &format!("node '{}'", node.name),
-                    "the name is used twice; names are unique".into(),
-                ));
+                let place = format!("node '{}'", node.name);
+                return Err(wrong(place, "the name is used twice; names are unique"));
             }
         }
+        network.check(nodes.len())?;
         Ok(Self { nodes, network, slots })
     }
 
     /// `count` nodes of speed 1 named `m0`, `m1`, ... that exchange data in no time.
     ///
     /// # Errors
-    /// [`Error::Cluster`] if `count` is 0.
+    /// [`Error::Cluster`](crate::Error::Cluster) if `count` is 0.
     pub fn identical(count: usize, slots: SlotModel) -> Result<Self> {
         let nodes = (0..count).map(|i| Node::new(format!("m{i}"))).collect();
         Self::new(nodes, Network::uniform(Link::INSTANT), slots)
@@ -207,39 +209,25 @@ impl Cluster {
     }
 }
 
-use super::Link;
-
-fn wrong(place: &str, message: String) -> Error {
-    Error::Cluster { place: place.to_owned(), message }
+fn check_node(node: &Node) -> Result<()> {
+    if node.name.is_empty() {
+        return Err(wrong("nodes", "a node has an empty name"));
+    }
+    numbers(node).map_err(|message| wrong(format!("node '{}'", node.name), message))
 }
 
-fn check_node(node: &Node) -> Result<()> {
-    let place = format!("node '{}'", node.name);
-    if node.name.is_empty() {
-        return Err(wrong("nodes", "a node has an empty name".into()));
-    }
-    let positive = |what: &str, value: f64| match value {
-        v if v > 0.0 && v.is_finite() => Ok(()),
-        v => Err(wrong(&place, format!("{what} is {v}; expected a positive number"))),
-    };
-    let at_least_zero = |what: &str, value: f64| match value {
-        v if v >= 0.0 && v.is_finite() => Ok(()),
-        v => Err(wrong(&place, format!("{what} is {v}; expected a number of at least 0"))),
-    };
-    positive("speed", node.speed)?;
+fn numbers(node: &Node) -> Result<(), String> {
+    check("speed", node.speed, &SPEED, "a number")?;
     for (kind, speed) in &node.speeds {
-        positive(&format!("speed for '{kind}'"), *speed)?;
+        check(&format!("speed for '{kind}'"), *speed, &SPEED, "a number")?;
     }
-    if let Some(cores) = node.capacity.cores {
-        positive("cores", cores)?;
+    let capacity = &node.capacity;
+    check("cores", capacity.cores.unwrap_or(1.0), &CORES, "a number")?;
+    check("memory", capacity.memory.unwrap_or(1) as f64, &MEMORY, "bytes")?;
+    check("gpus", capacity.gpus, &AMOUNT, "a number")?;
+    for (name, amount) in &capacity.other {
+        check(&format!("resource '{name}'"), *amount, &AMOUNT, "a number")?;
     }
-    if node.capacity.memory == Some(0) {
-        return Err(wrong(&place, "memory is 0; expected a positive size (or leave it out)".into()));
-    }
-    at_least_zero("gpus", node.capacity.gpus)?;
-    for (name, amount) in &node.capacity.other {
-        at_least_zero(&format!("resource '{name}'"), *amount)?;
-    }
-    at_least_zero("price", node.price)?;
-    node.power.iter().try_for_each(|watts| at_least_zero("power", *watts))
+    check("price", node.price, &AMOUNT, "a price per hour")?;
+    node.power.iter().try_for_each(|watts| check("power", *watts, &AMOUNT, "watts"))
 }

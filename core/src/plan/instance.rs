@@ -274,30 +274,21 @@ impl Shared {
         let (graph, cluster) = (self.graph.clone(), self.cluster.clone());
         let n = cluster.len();
         let fitting = self.fitting_nodes();
-        let kinds: Vec<Vec<f64>> = distinct_speeds(&graph, &cluster);
+        let classes = SpeedClasses::new(&graph, &cluster);
         let mut rows: FxHashMap<(u32, u32), u32> = FxHashMap::default();
-        let mut speed_row_of_kind: FxHashMap<&[u64], u32> = FxHashMap::default();
-        let bits: Vec<Vec<u64>> = kinds.iter().map(|row| row.iter().map(|s| s.to_bits()).collect()).collect();
-        let kind_class: Vec<u32> = bits
-            .iter()
-            .map(|row| {
-                let next = speed_row_of_kind.len() as u32;
-                *speed_row_of_kind.entry(row).or_insert(next)
-            })
-            .collect();
+        let node_ids = if graph.per_node_times().is_empty() { FxHashMap::default() } else { ids(&cluster) };
         let mut given = graph.per_node_times().iter().peekable();
         for task in graph.tasks() {
             let (kind, demand) = (graph.kind(task).index(), graph.demand(task).index());
             let fit = &fitting.patterns[fitting.of_demand[demand] as usize];
             if let Some((_, times)) = given.next_if(|(t, _)| *t == task) {
                 self.row.push(Row::Times((self.times.len() / n) as u32));
-                self.add_given_times(task, times, fit)?;
+                self.add_given_times(task, times, &node_ids, fit)?;
                 continue;
             }
-            let key = (kind_class[kind], fitting.of_demand[demand]);
-            let row = *rows.entry(key).or_insert_with(|| {
-                let row = kinds[kind].iter().zip(fit).map(|(speed, fits)| if *fits { *speed } else { 0.0 });
-                self.speeds.extend(row);
+            let class = classes.of_kind[kind];
+            let row = *rows.entry((class, fitting.of_demand[demand])).or_insert_with(|| {
+                self.add_speeds(&classes.own[class as usize], fit);
                 (self.speeds.len() / n - 1) as u32
             });
             self.row.push(Row::Speeds(row));
@@ -305,18 +296,37 @@ impl Shared {
         Ok(())
     }
 
-    fn add_given_times(&mut self, task: TaskId, times: &[(Arc<str>, f64)], fit: &[bool]) -> Result<()> {
+    /// A row of every node's speed, `own` before that for all kinds.
+    fn add_speeds(&mut self, own: &[(usize, f64)], fit: &[bool]) {
+        let at = self.speeds.len();
+        self.speeds.extend(self.cluster.nodes().iter().map(|node| node.speed));
+        let row = &mut self.speeds[at..];
+        for (node, speed) in own {
+            row[*node] = *speed;
+        }
+        for (speed, _) in row.iter_mut().zip(fit).filter(|(_, fits)| !**fits) {
+            *speed = 0.0;
+        }
+    }
+
+    fn add_given_times(
+        &mut self,
+        task: TaskId,
+        times: &[(Arc<str>, f64)],
+        node_ids: &FxHashMap<&str, usize>,
+        fit: &[bool],
+    ) -> Result<()> {
         let at = self.times.len();
         self.times.resize(at + self.cluster.len(), f64::INFINITY);
         for (name, time) in times {
-            let Some(node) = self.cluster.find(name) else {
+            let Some(&node) = node_ids.get(&**name) else {
                 return Err(Error::Cluster {
                     place: format!("task '{}'", self.graph.task_name(task)),
                     message: format!("a time is given for node '{name}', which the cluster does not have"),
                 });
             };
-            if fit[node.index()] {
-                self.times[at + node.index()] = *time;
+            if fit[node] {
+                self.times[at + node] = *time;
             }
         }
         Ok(())
@@ -388,16 +398,45 @@ impl Shared {
     }
 }
 
+/// The index of every node by its name.
+fn ids(cluster: &Cluster) -> FxHashMap<&str, usize> {
+    cluster.nodes().iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect()
+}
+
 struct Fitting {
     of_demand: Vec<u32>,
     patterns: Vec<Vec<bool>>,
 }
 
-/// Speed of every node for every kind.
-fn distinct_speeds(graph: &FlatGraph, cluster: &Cluster) -> Vec<Vec<f64>> {
-    let speed = |kind: &str| {
-        let nodes = cluster.nodes().iter();
-        nodes.map(|node| node.speeds.get(kind).copied().unwrap_or(node.speed)).collect()
-    };
-    graph.kinds().iter().map(|kind| speed(kind)).collect()
+/// Kinds by the speeds that nodes have for them.
+struct SpeedClasses {
+    of_kind: Vec<u32>,
+    /// Per class, ascending by node: the nodes with a speed other than their own. Most kinds have none.
+    own: Vec<Vec<(usize, f64)>>,
+}
+
+impl SpeedClasses {
+    /// O(kinds + speeds given per kind), whatever the number of nodes that give none.
+    fn new(graph: &FlatGraph, cluster: &Cluster) -> Self {
+        let kinds = graph.kinds().iter().enumerate();
+        let ids: FxHashMap<&str, usize> = kinds.map(|(i, kind)| (&**kind, i)).collect();
+        let mut own_of_kind = vec![Vec::new(); ids.len()];
+        for (i, node) in cluster.nodes().iter().enumerate() {
+            for (kind, speed) in node.speeds.iter().filter(|(_, speed)| **speed != node.speed) {
+                if let Some(kind) = ids.get(kind.as_str()) {
+                    own_of_kind[*kind].push((i, *speed));
+                }
+            }
+        }
+        let mut known: FxHashMap<Vec<(usize, u64)>, u32> = FxHashMap::default();
+        let mut own = Vec::new();
+        let of_kind = own_of_kind.into_iter().map(|speeds| {
+            let bits = speeds.iter().map(|(node, speed)| (*node, speed.to_bits())).collect();
+            *known.entry(bits).or_insert_with(|| {
+                own.push(speeds);
+                own.len() as u32 - 1
+            })
+        });
+        Self { of_kind: of_kind.collect(), own }
+    }
 }

@@ -13,7 +13,8 @@ pub struct Objectives {
     pub makespan: f64,
     /// Makespan over the critical path with every task on its fastest node and free transfers.
     pub slr: f64,
-    /// Load imbalance value: population standard deviation over nodes of busy seconds.
+    /// Load imbalance value: population standard deviation over nodes of busy seconds. In the resources model a
+    /// second counts with the share of the node's cores in use, so that half a node for 2 s is 1 busy second.
     pub imbalance: f64,
     /// Total cost: price of every node for the hours that it is busy.
     pub cost: f64,

@@ -1,7 +1,6 @@
 //! Where and when every task runs.
 
 use mdts_dag::TaskId;
-use serde::{Deserialize, Serialize};
 
 use crate::NodeId;
 
@@ -60,28 +59,4 @@ impl Schedule {
         }
         rows
     }
-
-    /// The form for files and programs, with names instead of ids.
-    pub fn named(&self, instance: &crate::Instance) -> Vec<NamedPlacement> {
-        let named = |p: &Placement| NamedPlacement {
-            task: instance.graph().task_name(p.task).to_owned(),
-            node: instance.cluster().node(p.node).name.clone(),
-            start: p.start,
-            finish: p.finish,
-        };
-        self.placements.iter().map(named).collect()
-    }
-}
-
-/// A placement as it stands in a plan file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NamedPlacement {
-    /// Name of the task.
-    pub task: String,
-    /// Name of the node.
-    pub node: String,
-    /// Seconds.
-    pub start: f64,
-    /// Seconds.
-    pub finish: f64,
 }
