@@ -85,12 +85,11 @@ impl Gaps {
 
     /// Adds a gap behind all others.
     fn push(&mut self, gap: (f64, f64)) {
-        match self.blocks.last_mut() {
-            Some(gaps) => gaps.push(gap),
-            None => {
-                self.blocks.push(vec![gap]);
-                self.tree.insert(0);
-            }
+        if let Some(gaps) = self.blocks.last_mut() {
+            gaps.push(gap);
+        } else {
+            self.blocks.push(vec![gap]);
+            self.tree.insert(0);
         }
         self.settle(self.blocks.len() - 1);
     }

@@ -232,7 +232,7 @@ mod tests {
 
         fn earliest(&self, ready: usize, duration: usize, demand: &[u64]) -> usize {
             let throughout = |start: usize| (start..start + duration.max(1)).all(|s| self.fits(s, demand));
-            (ready..).find(|start| throughout(*start)).expect("an empty node has room")
+            (ready..=self.free.len().max(ready)).find(|s| throughout(*s)).expect("an empty node has room")
         }
 
         fn reserve(&mut self, start: usize, finish: usize, demand: &[u64]) {
