@@ -104,6 +104,16 @@ pub(crate) fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a s
     }
 }
 
+/// What clap says of wrong usage, in one line: the fault and its tips, without the synopsis.
+pub(crate) fn usage(rendered: &str) -> String {
+    let lines = rendered.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let told: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !line.contains("to pass '-"))
+        .map(|l| l.trim_start_matches("tip: "))
+        .collect();
+    one_line(&told.join("; ")).replace(":; ", ": ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

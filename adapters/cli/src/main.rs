@@ -17,15 +17,24 @@ mod usage;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(told)
+            if told.use_stderr() && told.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
+            output::complain(&format!("{}\n", error::usage(&told.render().to_string())));
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
     match args.start_log().and_then(|()| commands::carry_out(&args)) {
         Ok(code) => code,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            let message = error::one_line(&error.to_string());
-            output::complain(&format!("error: {message}\n"));
+            output::complain_of(&error);
             error.exit_code()
         }
     }

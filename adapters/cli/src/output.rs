@@ -1,6 +1,6 @@
 //! What a command gives back: text or JSON on standard output, and files that appear whole or not at all.
 
-use std::ffi::OsString;
+use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,13 +14,39 @@ use crate::error::{Error, Result};
 /// # Errors
 /// [`Error::Stdout`].
 pub(crate) fn print(text: &str) -> Result<()> {
+    print_as_is(&harmless(text))
+}
+
+/// Names come from files: what a terminal would obey is shown instead.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let is_harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(is_harmful) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_harmful(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown.into()
+}
+
+/// Prints text that is data, not a message.
+///
+/// # Errors
+/// [`Error::Stdout`].
+pub(crate) fn print_as_is(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Stdout)
 }
 
 /// Prints text on standard error; if that is closed, nobody is left to tell.
 pub(crate) fn complain(text: &str) {
-    io::stderr().write_all(text.as_bytes()).ok();
+    io::stderr().write_all(harmless(text).as_bytes()).ok();
+}
+
+/// Tells of an error in one line on standard error.
+pub(crate) fn complain_of(error: &Error) {
+    complain(&format!("error: {}\n", crate::error::one_line(&error.to_string())));
 }
 
 /// Prints one JSON object on a line of standard output.
@@ -28,7 +54,7 @@ pub(crate) fn complain(text: &str) {
 /// # Errors
 /// [`Error::Stdout`].
 pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
-    print(&json(value).map_err(|e| Error::Stdout(e.into()))?)
+    print_as_is(&json(value).map_err(|e| Error::Stdout(e.into()))?)
 }
 
 /// One JSON object on a line.
@@ -38,14 +64,13 @@ pub(crate) fn json(value: &impl Serialize) -> serde_json::Result<String> {
 
 /// A file that is to be written at the end of the work.
 ///
-/// Creating it shows before the work that it can be written; the file itself changes in [`OutputFile::write`] only,
-/// by renaming a temporary one. Dropping it unwritten leaves no trace.
+/// Creating it shows before the work that it can be written; the file itself appears or changes in
+/// [`OutputFile::write`] only, by renaming a temporary one. Until then there is no trace of it.
 #[derive(Debug)]
 pub(crate) struct OutputFile {
     path: PathBuf,
-    file: File,
-    /// Absent for devices and pipes, which cannot be replaced.
-    temporary: Option<PathBuf>,
+    /// Devices and pipes cannot be replaced: they are open.
+    device: Option<File>,
 }
 
 impl OutputFile {
@@ -58,12 +83,13 @@ impl OutputFile {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Err(error(io::ErrorKind::IsADirectory.into())),
             Ok(found) if !found.is_file() => {
-                let file = OpenOptions::new().write(true).open(path).map_err(error)?;
-                Ok(Self { path: path.into(), file, temporary: None })
+                let device = OpenOptions::new().write(true).open(path).map_err(error)?;
+                Ok(Self { path: path.into(), device: Some(device) })
             }
             _ => {
-                let (temporary, file) = create_beside(path).map_err(error)?;
-                Ok(Self { path: path.into(), file, temporary: Some(temporary) })
+                let (temporary, _) = create_beside(&target(path)).map_err(error)?;
+                fs::remove_file(temporary).map_err(error)?;
+                Ok(Self { path: path.into(), device: None })
             }
         }
     }
@@ -85,36 +111,42 @@ impl OutputFile {
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub(crate) fn write(mut self, text: &str) -> Result<()> {
-        let written = self.file.write_all(text.as_bytes()).and_then(|()| match &self.temporary {
-            Some(temporary) => fs::rename(temporary, &self.path),
-            None => Ok(()),
-        });
-        written.map_err(|source| Error::Output { path: self.path.clone(), source })?;
-        self.temporary = None;
-        Ok(())
+    pub(crate) fn write(self, text: &str) -> Result<()> {
+        let written = match self.device {
+            Some(mut device) => device.write_all(text.as_bytes()),
+            None => replace(&target(&self.path), text),
+        };
+        written.map_err(|source| Error::Output { path: self.path, source })
     }
 }
 
-impl Drop for OutputFile {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            fs::remove_file(temporary).ok(); // nothing more can be done about it
-        }
+/// The file behind a link.
+fn target(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.into())
+}
+
+/// Writes a temporary file and renames it, with the permissions of the one that was there.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let (temporary, mut file) = create_beside(path)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| fs::metadata(path).map_or(Ok(()), |old| file.set_permissions(old.permissions())))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        fs::remove_file(&temporary).ok(); // nothing more can be done about it
     }
+    written
 }
 
 /// Creates a hidden file that does not exist yet in the folder of `path`.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     const TRIES: u32 = 100;
-    let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file");
-    let name = path.file_name().ok_or_else(invalid)?;
+    if path.file_name().is_none() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"));
+    }
     let mut number = 0;
     loop {
-        let mut hidden = OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}-{number}.tmp", std::process::id()));
-        let temporary = path.with_file_name(hidden);
+        let temporary = path.with_file_name(format!(".mdts-{}-{number}.tmp", std::process::id()));
         match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Ok(file) => return Ok((temporary, file)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < TRIES => number += 1,

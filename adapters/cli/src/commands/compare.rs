@@ -1,7 +1,7 @@
 //! `mdts compare DAG...`: policies side by side, in plans or under noise.
 //!
-//! Without noise, affinity and failures every policy plans, and the plan is measured. With any of them every policy
-//! runs in the simulator, once per seed; all policies meet the same noise and failures (common random numbers).
+//! Without noise, affinity, failures and contention every policy plans, and the plan is measured. With any of them every
+//! policy runs in the simulator, once per seed; all policies meet the same noise and failures (common random numbers).
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -48,6 +48,9 @@ pub(crate) struct Compare {
     /// Mean number of failures of each node in the time of the lower bound; each lasts a tenth of it
     #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     failures: f64,
+    /// Transfers share the network by max-min fairness
+    #[arg(long)]
+    contention: bool,
     /// Number of seeds, the first is that of --seed [default: 1, or 10 with noise, affinity or failures]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: Option<u64>,
@@ -67,6 +70,7 @@ struct Report {
     noise: f64,
     affinity: f64,
     failures: f64,
+    contention: bool,
     seed: u64,
     seeds: u64,
     rows: Vec<Row>,
@@ -104,8 +108,9 @@ impl Compare {
         let plot = OutputFile::create_if(self.plot.as_deref())?;
         let machines = input::machines(&settings)?;
         let cases = self.cases(&settings, &machines)?;
-        let ideal = self.noise == 0.0 && self.affinity == 0.0 && self.failures == 0.0;
-        let seeds = self.seeds.unwrap_or(if ideal { 1 } else { SEEDS_UNDER_NOISE });
+        let is_certain = self.noise == 0.0 && self.affinity == 0.0 && self.failures == 0.0;
+        let ideal = is_certain && !self.contention;
+        let seeds = self.seeds.unwrap_or(if is_certain { 1 } else { SEEDS_UNDER_NOISE });
 
         let bar = progress::steps((cases.len() * policies.len()) as u64, quiet);
         let mut rows = Vec::new();
@@ -128,6 +133,7 @@ impl Compare {
             noise: self.noise,
             affinity: self.affinity,
             failures: self.failures,
+            contention: self.contention,
             seed: settings.seed,
             seeds,
             rows,
@@ -197,7 +203,7 @@ impl Compare {
             noise: self.noise,
             affinity: self.affinity,
             failures,
-            ..Conditions::default()
+            contention: self.contention,
         };
         conditions.check()?;
         Ok(conditions)
@@ -269,10 +275,11 @@ fn show(report: &Report, cases: &[Case], machines: &Machines, ideal: bool) -> St
             (true, 1) => "verified plans".to_owned(),
             (true, seeds) => format!("verified plans, means over {seeds} seeds"),
             (false, seeds) => format!(
-                "simulated with noise {}, affinity {}, failures {}; means over {}",
+                "simulated with noise {}, affinity {}, failures {}{}; means over {}",
                 report.noise,
                 report.affinity,
                 report.failures,
+                if report.contention { ", contention" } else { "" },
                 count(seeds as usize, "seed")
             ),
         }

@@ -19,6 +19,6 @@ impl Completions {
     pub(super) fn carry_out(&self) -> Result<()> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Args::command(), "mdts", &mut script);
-        output::print(&String::from_utf8_lossy(&script))
+        output::print_as_is(&String::from_utf8_lossy(&script))
     }
 }

@@ -95,7 +95,7 @@ impl Convert {
         if to_stdout {
             let mut text = Vec::new();
             format::write(&job, format, &mut text)?;
-            return output::print(&String::from_utf8_lossy(&text));
+            return output::print_as_is(&String::from_utf8_lossy(&text));
         }
         format::write_path(&job, to)?;
         let report = Report {

@@ -12,6 +12,7 @@ use mdts_dag::{JobGraph, TaskId};
 use mdts_local::{EmulatedExecutor, LocalExecutor, LocalOptions, log_files};
 use mdts_policies::PolicyInfo;
 use serde::Serialize;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::plan::above_bound;
 use crate::choice::Choice;
@@ -124,25 +125,32 @@ impl Run {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
         let mut executor = self.executor(&ready)?;
-        if !silent {
-            output::print(&show_plan(&ready)?)?;
-        }
+        // The work does not depend on whether somebody reads what is said of it.
+        let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
         let came_of_it = runtime.block_on(drive(&ready, &mut *executor, quiet))?;
         drop(executor);
         let report = ready.report(&came_of_it, meter.read(), self.emulate.is_some());
-        let mut text = show_report(&report, ready.scale);
-        if let (Some(file), Some(form)) = (gantt, form) {
-            _ = writeln!(text, "wrote {}", file.path().display());
-            file.write(&gantt::draw(&ready.chart(&came_of_it, &report), form))?;
-        }
         if self.json {
-            output::print_json(&report)?;
+            said = said.and(output::print_json(&report));
         } else if quiet {
             output::complain(&show_failures(&report));
         } else {
-            output::print(&text)?;
+            said = said.and(output::print(&show_report(&report, ready.scale)));
         }
-        Ok(if came_of_it.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        if let (Some(file), Some(form)) = (gantt, form) {
+            let drawn = file.write(&gantt::draw(&ready.chart(&came_of_it, &report), form));
+            let wrote = format!("wrote {}\n", self.gantt.as_deref().unwrap_or(Path::new("")).display());
+            said = said.and(drawn).and_then(|()| if silent { Ok(()) } else { output::print(&wrote) });
+        }
+        match said {
+            Err(error) if !error.is_broken_pipe() && !came_of_it.is_success() => {
+                output::complain_of(&error);
+                Ok(ExitCode::FAILURE)
+            }
+            Err(error) if !error.is_broken_pipe() => Err(error),
+            _ if came_of_it.is_success() => Ok(ExitCode::SUCCESS),
+            _ => Ok(ExitCode::FAILURE),
+        }
     }
 
     fn prepare(&self) -> Result<Ready> {
@@ -198,18 +206,43 @@ async fn drive(ready: &Ready, executor: &mut dyn Executor, quiet: bool) -> Resul
     let mut progress = RunProgress::new(ready.job.graph.len(), quiet);
     let runner = Runner::new(ready.job.graph.clone(), ready.instance.clone(), placer)
         .on_progress(move |moment| progress.show(moment));
-    let watcher = tokio::spawn(obey_interrupts(runner.stopper()));
+    let watcher = tokio::spawn(obey_signals(Signals::new()?, runner.stopper()));
     let came_of_it = runner.run(executor).await;
     watcher.abort();
     Ok(came_of_it?)
 }
 
-async fn obey_interrupts(stopper: Stopper) {
-    while tokio::signal::ctrl_c().await.is_ok() {
-        if stopper.escalate() == Stop::Cancel {
-            tracing::warn!("interrupted again: cancelling what runs");
-        } else {
-            tracing::warn!("interrupted: nothing new starts; press Ctrl-C again to cancel what runs");
+/// Ctrl-C, a polite kill, and the terminal going away.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let listen =
+            |kind| signal(kind).map_err(|source| Error::System { what: "cannot watch signals", source });
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+}
+
+async fn obey_signals(mut signals: Signals, stopper: Stopper) {
+    loop {
+        let (what, degree) = tokio::select! {
+            _ = signals.interrupt.recv() => ("interrupted", stopper.escalate()),
+            _ = signals.terminate.recv() => ("terminated", Stop::Cancel),
+            _ = signals.hang_up.recv() => ("the terminal is gone", Stop::Cancel),
+        };
+        stopper.stop(degree);
+        match (what, degree) {
+            ("interrupted", Stop::Cancel) => tracing::warn!("interrupted again: cancelling what runs"),
+            (what, Stop::Cancel) => tracing::warn!("{what}: cancelling what runs"),
+            _ => tracing::warn!("interrupted: nothing new starts; press Ctrl-C again to cancel what runs"),
         }
     }
 }

@@ -42,7 +42,7 @@ const CASES: &[Case] = &[
     (
         &[GOOD, ("c.toml", b"[[node]]\nname = \"a\"\nspeed = 0.0\n")],
         &["plan", "good.yaml", "--cluster", "c.toml"],
-        &["c.toml", "'a'", "speed is 0", "positive"],
+        &["c.toml", "'a'", "speed is 0", "expected a number from 1e-9 to 1e9"],
     ),
     (
         &[GOOD, ("c.toml", b"[[node]]\nname = \"a\"\ncores = 0\n")],
