@@ -18,6 +18,7 @@ impl<T: Copy + Default + PartialOrd> MaxTree<T> {
     }
 
     /// The row at this index.
+    #[cfg(test)]
     pub(super) fn row(&self, index: usize) -> &[T] {
         self.node(self.leaves + index)
     }
