@@ -26,7 +26,7 @@ pub struct LocalOptions {
     pub working_directory: PathBuf,
     /// Time between asking a cancelled attempt to end and killing it. Default: 5 seconds.
     pub grace: Duration,
-    /// Processes at a time at most; further attempts wait. Default: 512.
+    /// Processes at a time at most; further attempts wait, and their time does not run. Default: 512.
     pub max_processes: usize,
     /// Whether an attempt that leaves a declared output missing has failed. Default: yes.
     pub check_outputs: bool,
@@ -148,6 +148,11 @@ impl Executor for LocalExecutor {
         }
         Ok(())
     }
+
+    /// Attempts beyond the processes allowed wait.
+    fn queues(&self) -> bool {
+        true
+    }
 }
 
 async fn attempt(
@@ -158,15 +163,12 @@ async fn attempt(
     reports: Reports,
 ) {
     let run = assignment.run;
-    let must_wait = permits.available_permits() == 0;
     let _permit = tokio::select! {
         biased;
         _ = &mut cancelled => return,
         permit = permits.acquire() => permit,
     };
-    if must_wait {
-        reports.send(Report::Started(run));
-    }
+    reports.send(Report::Started(run));
     if let Some(outcome) = process::run(&assignment, &setting, cancelled).await {
         reports.send(Report::Ended(run, outcome));
     }

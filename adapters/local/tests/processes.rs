@@ -251,6 +251,46 @@ async fn no_more_processes_than_allowed() -> Result<()> {
 }
 
 #[tokio::test]
+async fn an_attempt_that_waits_for_a_process_does_not_time_out() -> Result<()> {
+    let mut builder = JobGraph::builder("queue");
+    for (name, script) in [("first", "sleep 0.9"), ("second", "sleep 0.6"), ("slow", "sleep 100")] {
+        builder.task(sh(name, script).timeout(1.2))?;
+    }
+    let bench = Bench::of(builder, |o| o.max_processes = 1)?;
+    let job = bench.job.clone();
+    let (report, directory) = bench.run().await?;
+    let [first, second, slow] = &report.tasks[..] else { panic!("three tasks") };
+    assert_eq!(first.outcome, TaskOutcome::Succeeded);
+    assert_eq!(second.outcome, TaskOutcome::Succeeded);
+    assert!(second.start >= 0.9, "it begins when it has a process, not at {} s", second.start);
+    assert_eq!(reason(&report, 2), "timed out after 1.2 s");
+    assert!(slow.start >= second.finish - 0.05 && slow.finish >= slow.start + 1.2, "{slow:?}");
+    // What has timed out has begun, so that its output is there to read.
+    assert_eq!(Bench::log(directory.path(), &job, 2, 1), (String::new(), String::new()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn draining_begins_no_attempt_that_waits_for_a_process() -> Result<()> {
+    let mut builder = JobGraph::builder("drained");
+    builder.task(sh("first", "echo > begun; sleep 0.5"))?;
+    for i in 0..20 {
+        builder.task(sh(&format!("t{i}"), "sleep 100"))?;
+    }
+    let mut bench = Bench::of(builder, |o| o.max_processes = 1)?;
+    let (stopper, begun) = (bench.runner.stopper(), bench.directory.path().join("begun"));
+    tokio::spawn(async move {
+        appears(&begun).await;
+        stopper.stop(Stop::Drain);
+    });
+    let report = bench.runner.run(&mut bench.executor).await?;
+    assert_eq!((report.end, report.succeeded(), report.cancelled()), (RunEnd::Drained, 1, 20));
+    assert!(report.tasks[1..].iter().all(|task| (task.attempts, task.node) == (0, None)));
+    assert_eq!(std::fs::read_dir(bench.directory.path().join("logs")).unwrap().count(), 2);
+    Ok(())
+}
+
+#[tokio::test]
 async fn settings_are_checked() -> Result<()> {
     let mut bench = Bench::new([Task::new("trace"), Task::new("trace2"), sh("x", "true")])?;
     let error = LocalExecutor::check(&bench.job).err().map(|e| e.to_string());

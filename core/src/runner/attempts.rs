@@ -14,11 +14,14 @@ use crate::engine::{JobId, TaskRun};
 pub(super) struct Attempt {
     pub(super) number: u32,
     pub(super) node: NodeId,
+    /// When it began; until that is told, when it was given to the executor.
     pub(super) start: f64,
     pub(super) finish: f64,
     /// Why it failed.
     pub(super) reason: Option<String>,
     live: bool,
+    /// Whether it has really begun; always so unless the executor queues.
+    pub(super) begun: bool,
     timeout: Option<Instant>,
 }
 
@@ -27,6 +30,9 @@ pub(super) struct Attempt {
 pub(super) struct Attempts {
     of_task: Vec<Attempt>,
     live: usize,
+    queued: usize,
+    /// When the last attempt ended that had begun.
+    last_finish: f64,
     retried: usize,
     /// Attempts by their timeout; those whose timeout has changed or that have ended are skipped.
     timeouts: BinaryHeap<Reverse<(Instant, TaskRun)>>,
@@ -34,12 +40,29 @@ pub(super) struct Attempts {
 
 impl Attempts {
     pub(super) fn new(tasks: usize) -> Self {
-        Self { of_task: vec![Attempt::default(); tasks], live: 0, retried: 0, timeouts: BinaryHeap::new() }
+        Self {
+            of_task: vec![Attempt::default(); tasks],
+            live: 0,
+            queued: 0,
+            last_finish: 0.0,
+            retried: 0,
+            timeouts: BinaryHeap::new(),
+        }
     }
 
-    /// Attempts that run now.
+    /// Attempts that the executor has, begun or not.
     pub(super) fn live(&self) -> usize {
         self.live
+    }
+
+    /// Attempts that the executor has not begun.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// When the last attempt ended, in seconds since the run began.
+    pub(super) fn last_finish(&self) -> f64 {
+        self.last_finish
     }
 
     /// Attempts begun that were not the first of their task.
@@ -51,12 +74,23 @@ impl Attempts {
         &self.of_task[task.index()]
     }
 
-    pub(super) fn begin(&mut self, run: TaskRun, node: NodeId, now: f64) {
+    /// An attempt is given to the executor; `begun` says whether it begins at once.
+    pub(super) fn begin(&mut self, run: TaskRun, node: NodeId, now: f64, begun: bool) {
         let attempt = &mut self.of_task[run.task.index()];
         self.retried += usize::from(attempt.number > 0);
         self.live += 1;
-        *attempt =
-            Attempt { number: run.attempt, node, start: now, finish: now, live: true, ..Attempt::default() };
+        self.queued += usize::from(!begun);
+        let number = run.attempt;
+        *attempt = Attempt { number, node, start: now, finish: now, live: true, begun, ..Attempt::default() };
+    }
+
+    /// An attempt has really begun; false if it does not run.
+    pub(super) fn started(&mut self, run: TaskRun, now: f64) -> bool {
+        let Some(attempt) = self.current(run) else { return false };
+        attempt.start = now;
+        let was_queued = !std::mem::replace(&mut attempt.begun, true);
+        self.queued -= usize::from(was_queued);
+        true
     }
 
     /// (Re)starts the clock of an attempt.
@@ -76,25 +110,47 @@ impl Attempts {
         self.current(run).is_some()
     }
 
-    /// Ends an attempt; false if it did not run.
+    /// Ends an attempt by itself, so that it has begun; false if it did not run.
     pub(super) fn end(&mut self, run: TaskRun, now: f64, reason: Option<String>) -> bool {
         let Some(attempt) = self.current(run) else { return false };
-        (attempt.live, attempt.finish, attempt.reason) = (false, now, reason);
+        let was_queued = !std::mem::replace(&mut attempt.begun, true);
+        attempt.reason = reason;
+        self.queued -= usize::from(was_queued);
+        self.cancel(run, now)
+    }
+
+    /// Ends an attempt from outside, begun or not; false if it did not run.
+    pub(super) fn cancel(&mut self, run: TaskRun, now: f64) -> bool {
+        let Some(attempt) = self.current(run) else { return false };
+        (attempt.live, attempt.finish) = (false, now);
+        let begun = attempt.begun;
         self.live -= 1;
+        self.queued -= usize::from(!begun);
+        if begun {
+            self.last_finish = self.last_finish.max(now);
+        }
         true
     }
 
     /// Ends all attempts on a node that is lost.
     pub(super) fn lose(&mut self, node: NodeId, now: f64) {
-        for attempt in self.of_task.iter_mut().filter(|a| a.live && a.node == node) {
-            (attempt.live, attempt.finish) = (false, now);
-            self.live -= 1;
+        for run in self.runs(|attempt| attempt.live && attempt.node == node) {
+            self.cancel(run, now);
         }
     }
 
-    /// All attempts that run now.
+    /// All attempts that the executor has.
     pub(super) fn live_runs(&self) -> Vec<TaskRun> {
-        let of_task = self.of_task.iter().enumerate().filter(|(_, attempt)| attempt.live);
+        self.runs(|attempt| attempt.live)
+    }
+
+    /// All attempts that the executor has not begun.
+    pub(super) fn queued_runs(&self) -> Vec<TaskRun> {
+        self.runs(|attempt| attempt.live && !attempt.begun)
+    }
+
+    fn runs(&self, is: impl Fn(&Attempt) -> bool) -> Vec<TaskRun> {
+        let of_task = self.of_task.iter().enumerate().filter(|(_, attempt)| is(attempt));
         of_task
             .map(|(i, a)| TaskRun { job: JobId::default(), task: TaskId::new(i), attempt: a.number })
             .collect()

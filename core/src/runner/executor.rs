@@ -41,7 +41,7 @@ pub enum Outcome {
 /// What an executor tells the runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// An attempt has begun (optional).
+    /// An attempt has begun: optional, and at most once, unless the executor [queues](Executor::queues).
     Started(TaskRun),
     /// An attempt has ended.
     Ended(TaskRun, Outcome),
@@ -92,4 +92,11 @@ pub trait Executor: Send {
     /// # Errors
     /// [`crate::Error::Executor`] if they cannot be stopped.
     async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()>;
+
+    /// Whether attempts may begin later than told. Such an executor reports [`Report::Started`] once for every
+    /// attempt that it begins: timeouts count from there, and attempts that have not begun are cancelled when nothing
+    /// new is to start. An executor around another one passes its answer on. Default: no.
+    fn queues(&self) -> bool {
+        false
+    }
 }

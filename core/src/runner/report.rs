@@ -38,13 +38,13 @@ pub enum TaskOutcome {
 pub struct TaskReport {
     /// How it ended.
     pub outcome: TaskOutcome,
-    /// Where its last attempt ran; `None` if it never started.
+    /// Where its last attempt ran; `None` if that never began.
     pub node: Option<NodeId>,
-    /// When its last attempt started, in seconds since the run began.
+    /// When its last attempt began, in seconds since the run began; 0 if it never did.
     pub start: f64,
-    /// When its last attempt ended, in seconds since the run began.
+    /// When its last attempt ended, in seconds since the run began; 0 if it never began.
     pub finish: f64,
-    /// Attempts started.
+    /// Attempts begun.
     pub attempts: u32,
 }
 

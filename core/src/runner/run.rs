@@ -257,13 +257,13 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     }
 
     /// Hands the engine's commands to the executor. While draining, starts are held back: the engine takes them
-    /// as running until the job is given up.
+    /// as running until the job is given up. What the executor has not begun is taken back.
     async fn carry_out(&mut self) -> Result<()> {
-        let (mut batch, mut cancelled) = (Vec::new(), Vec::new());
+        let (mut batch, mut cancelled) = (Vec::new(), self.withdraw_queued());
         for command in std::mem::take(&mut self.commands) {
             match command {
                 Command::Start { run, node } if self.drain.is_none() => batch.push(self.begin(run, node)),
-                Command::Cancel { run, .. } if self.attempts.end(run, self.now, None) => cancelled.push(run),
+                Command::Cancel { run, .. } if self.attempts.cancel(run, self.now) => cancelled.push(run),
                 _ => {}
             }
         }
@@ -277,9 +277,22 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         Ok(())
     }
 
+    /// While draining: the attempts that the executor has but has not begun. They end here.
+    fn withdraw_queued(&mut self) -> Vec<TaskRun> {
+        if self.drain.is_none() || self.attempts.queued() == 0 {
+            return Vec::new();
+        }
+        let queued = self.attempts.queued_runs();
+        queued.iter().for_each(|run| _ = self.attempts.cancel(*run, self.now));
+        queued
+    }
+
     fn begin(&mut self, run: TaskRun, node: NodeId) -> Assignment {
-        self.attempts.begin(run, node, self.now);
-        self.start_clock(run);
+        let queues = self.executor.queues();
+        self.attempts.begin(run, node, self.now, !queues);
+        if !queues {
+            self.start_clock(run);
+        }
         let expected_seconds = self.instance.exec(run.task, node);
         let assignment = Assignment { run, node, expected_seconds, job: self.job.clone() };
         tracing::debug!(task = %assignment.task().name, attempt = run.attempt, ?node, "start");
@@ -322,7 +335,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
                 succeeded: self.succeeded,
                 failed: self.failed,
                 blocked: ended - self.succeeded - self.failed,
-                running: self.attempts.live(),
+                running: self.attempts.live() - self.attempts.queued(),
                 retried: self.attempts.retried(),
             });
         }
@@ -368,7 +381,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
 
     fn take(&mut self, report: Report) {
         match report {
-            Report::Started(run) if self.attempts.is_live(run) => {
+            Report::Started(run) if self.attempts.started(run, self.now) => {
                 self.start_clock(run);
                 self.events.push(Event::Started(run));
             }
@@ -450,7 +463,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         let counted = self.engine.policy();
         RunReport {
             end,
-            makespan: tasks.iter().fold(0.0, |latest, task| latest.max(task.finish)),
+            makespan: self.attempts.last_finish(),
             steps: counted.steps,
             decisions: counted.decisions,
             deciding_seconds: counted.spent.as_secs_f64(),
@@ -466,9 +479,13 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             Phase::Failed => TaskOutcome::Failed(attempt.reason.clone().unwrap_or_default()),
             _ => TaskOutcome::Cancelled,
         };
+        if !attempt.begun {
+            let attempts = attempt.number.saturating_sub(1);
+            return TaskReport { outcome, node: None, start: 0.0, finish: 0.0, attempts };
+        }
         TaskReport {
             outcome,
-            node: (attempt.number > 0).then_some(attempt.node),
+            node: Some(attempt.node),
             start: attempt.start,
             finish: attempt.finish,
             attempts: attempt.number,

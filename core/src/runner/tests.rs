@@ -1,11 +1,14 @@
 //! Stories of whole runs. Time is tokio's, paused: it jumps to the next timer when nothing else is to do.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use mdts_dag::{DataModel, JobGraph, Task};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::*;
@@ -347,6 +350,108 @@ async fn work_of_a_lost_node_moves_and_lost_nodes_are_waited_for() -> Result<()>
     assert!(error.is_err_and(|e| e.to_string().contains("'a' can run on lost nodes only")));
     assert_seconds(begin.elapsed().as_secs_f64(), 60.0);
     Ok(())
+}
+
+/// Begins one attempt at a time, however many it is given; each sleeps the expected time.
+struct OneByOne {
+    permit: Arc<Semaphore>,
+    handles: HashMap<TaskRun, JoinHandle<()>>,
+}
+
+impl OneByOne {
+    fn new() -> Self {
+        Self { permit: Arc::new(Semaphore::new(1)), handles: HashMap::new() }
+    }
+}
+
+#[async_trait]
+impl Executor for OneByOne {
+    async fn start(&mut self, batch: Vec<Assignment>, reports: &Reports) -> Result<()> {
+        for assignment in batch {
+            let (run, permit, reports) = (assignment.run, self.permit.clone(), reports.clone());
+            let attempt = async move {
+                let _permit = permit.acquire().await;
+                reports.send(Report::Started(run));
+                sleep(Duration::from_secs_f64(assignment.expected_seconds)).await;
+                reports.send(Report::Ended(run, Outcome::Success));
+            };
+            self.handles.insert(run, tokio::spawn(attempt));
+        }
+        Ok(())
+    }
+
+    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+        runs.iter().filter_map(|run| self.handles.remove(run)).for_each(|handle| handle.abort());
+        Ok(())
+    }
+
+    fn queues(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_in_the_executor_is_no_part_of_an_attempt() -> Result<()> {
+    let (job, instance) = job(&[("a", &[]), ("b", &[])], |t| t.timeout(1.5))?;
+    let most = Arc::new(AtomicUsize::new(0));
+    let seen = most.clone();
+    let runner = Runner::new(job, instance, Spread)
+        .on_progress(move |snapshot| _ = seen.fetch_max(snapshot.running, Ordering::Relaxed));
+    let report = runner.run(&mut OneByOne::new()).await?;
+    assert_eq!(outcomes(&report), "ss", "{:?}", report.tasks);
+    for (task, start) in report.tasks.iter().zip([0.0, 1.0]) {
+        assert_seconds(task.start, start);
+        assert_seconds(task.finish, start + 1.0);
+    }
+    assert_eq!(most.load(Ordering::Relaxed), 1, "what waits does not run");
+
+    let (job, instance) = self::job(&[("a", &[]), ("b", &[])], |t| t.seconds(9.0).timeout(1.5))?;
+    let report = Runner::new(job, instance, Spread).run(&mut OneByOne::new()).await?;
+    assert_eq!(outcomes(&report), "ff");
+    assert_seconds(report.tasks[1].start, 1.5);
+    assert_seconds(report.makespan, 3.0);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_takes_back_what_the_executor_has_not_begun() -> Result<()> {
+    for (stop, expected, makespan) in [(Stop::Drain, "sc", 1.0), (Stop::Cancel, "cc", 0.5)] {
+        let (job, instance) = job(&[("a", &[]), ("b", &[])], |t| t)?;
+        let runner = Runner::new(job, instance, Spread);
+        stop_after(0.5, stop, &runner);
+        let report = runner.run(&mut OneByOne::new()).await?;
+        assert_eq!(outcomes(&report), expected);
+        assert_seconds(report.makespan, makespan);
+        assert_eq!((report.tasks[0].attempts, report.tasks[0].node.is_some()), (1, true));
+        assert_eq!(report.tasks[1], NEVER_BEGUN);
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn starts_held_back_while_draining_are_no_attempts() -> Result<()> {
+    let (job, instance) = job(&[("a", &[]), ("b", &[]), ("c", &["a"])], |t| t.retries(1))?;
+    let runner = Runner::new(job, instance, Spread);
+    stop_after(0.5, Stop::Drain, &runner);
+    let report = runner.run(&mut sleeper(&["b"])).await?;
+    assert_eq!((outcomes(&report).as_str(), report.end), ("scc", RunEnd::Drained));
+    assert_eq!(report.tasks[2], NEVER_BEGUN);
+    // The attempt that failed is told, the one held back is not.
+    assert_eq!((report.tasks[1].attempts, report.retried()), (1, 0));
+    assert_seconds(report.tasks[1].finish, 1.0);
+    assert_seconds(report.makespan, 1.0);
+    Ok(())
+}
+
+const NEVER_BEGUN: TaskReport =
+    TaskReport { outcome: TaskOutcome::Cancelled, node: None, start: 0.0, finish: 0.0, attempts: 0 };
+
+fn stop_after(seconds: f64, stop: Stop, runner: &Runner<Spread>) {
+    let stopper = runner.stopper();
+    tokio::spawn(async move {
+        sleep(Duration::from_secs_f64(seconds)).await;
+        stopper.stop(stop);
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
