@@ -283,7 +283,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             return Vec::new();
         }
         let queued = self.attempts.queued_runs();
-        queued.iter().for_each(|run| _ = self.attempts.cancel(*run, self.now));
+        for run in &queued {
+            self.attempts.cancel(*run, self.now);
+        }
         queued
     }
 

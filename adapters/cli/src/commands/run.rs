@@ -99,7 +99,7 @@ struct Report<'a> {
 struct Failure<'a> {
     task: &'a str,
     reason: &'a str,
-    /// Where its error output is; null in an emulation.
+    /// Where its error output is; null if it left none, as in an emulation.
     log: Option<PathBuf>,
 }
 
@@ -253,7 +253,7 @@ impl Ready {
         let failures = run.failures().map(|(task, reason)| Failure {
             task: &graph.task(task).name,
             reason,
-            log: (!is_emulated).then(|| self.log(graph, run, task)),
+            log: (!is_emulated).then(|| self.log(graph, run, task)).filter(|log| log.exists()),
         });
         Report {
             dag: graph.name(),
