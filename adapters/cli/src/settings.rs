@@ -24,7 +24,7 @@ Settings: a flag comes before the environment, that before mdts.toml in the curr
   --slots      MDTS_SLOTS       slots        the cluster's own
   --data       MDTS_DATA_MODEL  data_model   edges
   --seed       MDTS_SEED        seed         0
-  --logs       MDTS_LOGS        logs         .mdts/logs
+  --logs       MDTS_LOGS        logs         .mdts/logs/TIME-PROCESS, one per run
   -v, -q       MDTS_LOG                      warn (also error, info, debug, or a tracing filter)
 
 Exit status: 0 done; 1 the work failed; 2 bad input or usage.";
@@ -130,7 +130,7 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigErro
         .set_default("policy", "heft")?
         .set_default("data_model", "edges")?
         .set_default("seed", 0)?
-        .set_default("logs", ".mdts/logs")?
+        .set_default("logs", logs_of_this_run())?
         .add_source(File::from(Path::new(FILE)).required(false))
         .add_source(Environment::with_prefix("MDTS").ignore_empty(true).source(Some(environment())))
         .set_override_option("cluster", path(flags.cluster.as_deref()))?
@@ -182,4 +182,9 @@ fn explain(error: &ConfigError) -> Error {
         other => format!("settings: {other}"),
     };
     Error::Usage(one_line(&message) + "; mdts --help lists the settings")
+}
+/// A folder of its own for every run, so that two of them never write into one file.
+fn logs_of_this_run() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    format!(".mdts/logs/{}-{}", now.map_or(0, |t| t.as_secs()), std::process::id())
 }

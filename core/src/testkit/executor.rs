@@ -319,4 +319,8 @@ impl<E: Executor> Executor for Recorder<E> {
         note(&self.log, runs.iter().map(|run| Said::Cancel(*run)));
         Ok(())
     }
+
+    fn queues(&self) -> bool {
+        self.executor.queues()
+    }
 }

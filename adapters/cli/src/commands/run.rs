@@ -49,7 +49,7 @@ pub(crate) struct Run {
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
-    /// Folder for the output of the tasks [default: .mdts/logs]
+    /// Folder for the output of the tasks [default: one per run in .mdts/logs]
     #[arg(long, value_name = "DIR")]
     logs: Option<PathBuf>,
     /// Draw what really happened as .svg or .html
@@ -216,7 +216,8 @@ async fn drive(ready: &Ready, executor: &mut dyn Executor, quiet: bool) -> Resul
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    hang_up: Signal,
+    /// None under nohup, which asks for it to be ignored.
+    hang_up: Option<Signal>,
 }
 
 impl Signals {
@@ -226,8 +227,24 @@ impl Signals {
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
-            hang_up: listen(SignalKind::hangup())?,
+            hang_up: if ignores_hang_up() { None } else { Some(listen(SignalKind::hangup())?) },
         })
+    }
+}
+
+/// Whether the process was started with SIGHUP ignored; where the system does not tell, it was not.
+fn ignores_hang_up() -> bool {
+    const SIGHUP: u64 = 1;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (SIGHUP - 1)) != 0
+}
+
+async fn hung_up(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     }
 }
 
@@ -236,7 +253,7 @@ async fn obey_signals(mut signals: Signals, stopper: Stopper) {
         let (what, degree) = tokio::select! {
             _ = signals.interrupt.recv() => ("interrupted", stopper.escalate()),
             _ = signals.terminate.recv() => ("terminated", Stop::Cancel),
-            _ = signals.hang_up.recv() => ("the terminal is gone", Stop::Cancel),
+            () = hung_up(&mut signals.hang_up) => ("the terminal is gone", Stop::Cancel),
         };
         stopper.stop(degree);
         match (what, degree) {
