@@ -188,3 +188,14 @@ fn wide_instances_have_their_times_per_node() -> Result<()> {
     assert_eq!(instance.exec((tasks as u32 - 1).into(), (nodes as u32 - 1).into()), 1.0);
     Ok(())
 }
+
+#[test]
+fn huge_capacities_do_not_overflow_the_bounds() -> Result<()> {
+    let text = "slots = 'resources'\n[[node]]\nname = 'm'\ncount = 40\nmemory = 1e18";
+    let cluster = Cluster::from_text(text, "toml")?;
+    let mut job = JobGraph::builder("one");
+    job.task(Task::new("t").seconds(2.0).memory(1_000_000))?;
+    let instance = Instance::new(job.build()?.freeze().into(), cluster.into(), DataModel::Edges)?;
+    assert_eq!(lower_bounds(&instance).best(), 2.0);
+    Ok(())
+}

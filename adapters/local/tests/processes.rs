@@ -253,8 +253,8 @@ async fn no_more_processes_than_allowed() -> Result<()> {
 #[tokio::test]
 async fn an_attempt_that_waits_for_a_process_does_not_time_out() -> Result<()> {
     let mut builder = JobGraph::builder("queue");
-    for (name, script) in [("first", "sleep 0.9"), ("second", "sleep 0.6"), ("slow", "sleep 100")] {
-        builder.task(sh(name, script).timeout(1.2))?;
+    for (name, script) in [("first", "sleep 2"), ("second", "sleep 1.5"), ("slow", "sleep 100")] {
+        builder.task(sh(name, script).timeout(3.0))?;
     }
     let bench = Bench::of(builder, |o| o.max_processes = 1)?;
     let job = bench.job.clone();
@@ -262,9 +262,9 @@ async fn an_attempt_that_waits_for_a_process_does_not_time_out() -> Result<()> {
     let [first, second, slow] = &report.tasks[..] else { panic!("three tasks") };
     assert_eq!(first.outcome, TaskOutcome::Succeeded);
     assert_eq!(second.outcome, TaskOutcome::Succeeded);
-    assert!(second.start >= 0.9, "it begins when it has a process, not at {} s", second.start);
-    assert_eq!(reason(&report, 2), "timed out after 1.2 s");
-    assert!(slow.start >= second.finish - 0.05 && slow.finish >= slow.start + 1.2, "{slow:?}");
+    assert!(second.start >= 2.0, "it begins when it has a process, not at {} s", second.start);
+    assert_eq!(reason(&report, 2), "timed out after 3 s");
+    assert!(slow.start >= second.finish - 0.05 && slow.finish >= slow.start + 3.0, "{slow:?}");
     // What has timed out has begun, so that its output is there to read.
     assert_eq!(Bench::log(directory.path(), &job, 2, 1), (String::new(), String::new()));
     Ok(())

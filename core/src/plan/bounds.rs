@@ -66,7 +66,7 @@ fn areas(instance: &Instance) -> Vec<Vec<f64>> {
         SlotModel::Resources => (0..instance.resources().dimensions())
             .filter(|&d| {
                 let all = (0..n).map(|node| instance.capacity(NodeId::new(node))[d]);
-                all.clone().all(super::Resources::is_limited) && all.sum::<u64>() > 0
+                all.clone().all(super::Resources::is_limited) && all.clone().any(|c| c > 0)
             })
             .map(Some)
             .collect(),
