@@ -117,3 +117,15 @@ fn wrong_usage_is_one_line() -> Outcome {
     }
     Ok(())
 }
+
+#[test]
+fn plan_and_chart_do_not_share_a_file() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mdts"));
+    let output =
+        command.current_dir(folder.path()).args(["plan", "-o", "p.svg", "--gantt", "p.svg"]).output()?;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr)?.contains("-o and --gantt both name p.svg"));
+    assert!(!folder.path().join("p.svg").exists());
+    Ok(())
+}

@@ -75,6 +75,14 @@ impl Plan {
         let other = OtherFlags { policy: self.policy.as_deref(), ..OtherFlags::default() };
         let settings = Settings::load(&self.model, other)?;
         let policy = policy::find(&settings.policy)?;
+        if let (Some(plan), Some(gantt)) = (&self.output, &self.gantt)
+            && plan == gantt
+        {
+            let path = plan.display();
+            return Err(Error::Usage(format!(
+                "-o and --gantt both name {path}; give each a file of its own"
+            )));
+        }
         let form = self.gantt.as_deref().map(Form::of).transpose()?;
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
         let plan_file = OutputFile::create_if(self.output.as_deref())?;
