@@ -14,6 +14,6 @@ pub use cluster::{Capacity, Cluster, Link, Network, NetworkBuilder, Node, NodeId
 pub use error::{Error, Result};
 pub use plan::{
     Arrival, Bounds, Instance, Objectives, PartialSchedule, Placement, Progress, Resources, Schedule, Slot,
-    Timeline, Violation, lower_bounds, objectives,
+    Timeline, Violation, lower_bounds, objectives, remaining_paths,
 };
 pub use policy::{Decision, Decisions, Order, Placer, Planner, Rng};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mdts_core::{
     Cluster, Error, Instance, Link, Network, Node, Placement, Result, Schedule, SlotModel, Violation,
-    lower_bounds, objectives,
+    lower_bounds, objectives, remaining_paths,
 };
 use mdts_dag::{DataModel, JobGraph, Task};
 
@@ -103,6 +103,24 @@ fn bounds_by_hand() -> Result<()> {
     let cluster = Cluster::identical(2, SlotModel::Exclusive)?;
     let fan = Instance::new(job.build()?.freeze().into(), cluster.into(), DataModel::Edges)?;
     assert_eq!(lower_bounds(&fan).interval, 6.5);
+    Ok(())
+}
+
+#[test]
+fn a_path_with_transfers_by_hand() -> Result<()> {
+    // a takes 1 s on m0 and 4 s on m1, b 5 s and 1 s; 2 s of data between them: 1 + 2 + 1, 1 + 5 or 4 + 1.
+    let mut job = JobGraph::builder("two");
+    let times = |a: f64, b: f64| [("m0".to_owned(), a), ("m1".to_owned(), b)];
+    let a = job.task(Task::new("a").times(times(1.0, 4.0)))?;
+    let b = job.task(Task::new("b").times(times(5.0, 1.0)))?;
+    job.depend(b, a, 20.0);
+    let nodes = vec![Node::new("m0"), Node::new("m1")];
+    let network = Network::uniform(Link { latency: 0.0, bandwidth: 10.0 });
+    let cluster = Cluster::new(nodes, network, SlotModel::Exclusive)?;
+    let two = Instance::new(job.build()?.freeze().into(), cluster.into(), DataModel::Edges)?;
+    assert_eq!(remaining_paths(&two), [3.0, 1.0, 0.0, 0.0]);
+    let bounds = lower_bounds(&two);
+    assert_eq!((bounds.critical_path, bounds.transfer_path), (2.0, 4.0));
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! Prints how near the search comes to the best makespans known of public benchmarks.
 //!
-//! `cargo run --release -p mdts-policies --example quality -- stg|j30|j60|j90|j120|q8 SECONDS [EVERY [SEED]]`; the data folder
-//! is named by `MDTS_DATA`. Instances run two at a time, with one thread each.
+//! `cargo run --release -p mdts-policies --example quality -- SET[:NAME] BUDGET [EVERY [SEED [THREADS]]]`. SET is stg, j30,
+//! j60, j90, j120 or q8, NAME a part of the names of the instances that are wanted; BUDGET is in seconds (`1`) or in
+//! iterations (`5000i`). The data folder is named by `MDTS_DATA`. With one thread instances run two at a time.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -19,18 +20,26 @@ use rand::SeedableRng;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (Some(set), Some(seconds)) = (arguments.first(), arguments.get(1).and_then(|s| s.parse().ok()))
+    let (Some(set), Some(budget)) = (arguments.first(), arguments.get(1).and_then(|text| budget(text)))
     else {
-        eprintln!("quality stg|j30|j60|j90|j120|q8 SECONDS [EVERY [SEED]]");
+        eprintln!("quality stg|j30|j60|j90|j120|q8[:NAME] SECONDS|ITERATIONSi [EVERY [SEED [THREADS]]]");
         return;
     };
-    let every = arguments.get(2).and_then(|s| s.parse().ok()).unwrap_or(1);
-    let seed = arguments.get(3).and_then(|s| s.parse().ok()).unwrap_or(1);
+    let number = |at: usize| arguments.get(at).and_then(|s| s.parse().ok()).unwrap_or(1);
+    let (every, seed, threads) = (number(2), number(3) as u64, number(4));
     let Some(data) = data("", "quality") else { return };
-    let rows = rows(&data, set, every);
-    let search = Search { budget: Budget::Seconds(seconds), threads: 1 };
-    let found = all(&rows, search, seed);
+    let (set, name) = set.split_once(':').unwrap_or((set, ""));
+    let mut rows = rows(&data, set, every);
+    rows.retain(|row| row.name.contains(name));
+    let found = all(&rows, Search { budget, threads }, seed);
     table(&rows, &found);
+}
+
+fn budget(text: &str) -> Option<Budget> {
+    match text.strip_suffix('i') {
+        Some(count) => count.parse().ok().map(Budget::Iterations),
+        None => text.parse().ok().map(Budget::Seconds),
+    }
 }
 
 fn rows(data: &Path, set: &str, every: usize) -> Vec<Row> {
@@ -58,8 +67,10 @@ fn all(rows: &[Row], search: Search, seed: u64) -> Vec<(Found, f64)> {
         }
     };
     std::thread::scope(|scope| {
-        scope.spawn(work);
-        scope.spawn(work);
+        if search.threads == 1 {
+            scope.spawn(work);
+        }
+        work();
     });
     found.into_inner().unwrap().into_iter().flatten().collect()
 }

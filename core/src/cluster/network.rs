@@ -120,6 +120,26 @@ impl Network {
         matches!(self.shape, Shape::Uniform).then_some(self.default)
     }
 
+    /// A link that is no slower than any between different nodes: least latency, largest bandwidth.
+    ///
+    /// O(exceptions), or O(nodes^2) for up to 1024 nodes with exceptions.
+    pub fn fastest(&self) -> Link {
+        let faster = |a: Link, b: Link| Link {
+            latency: a.latency.min(b.latency),
+            bandwidth: a.bandwidth.max(b.bandwidth),
+        };
+        match &self.shape {
+            Shape::Uniform => self.default,
+            Shape::Dense { nodes, links } => {
+                let between = links.iter().enumerate().filter(|(i, _)| i / nodes != i % nodes);
+                between.map(|(_, link)| *link).reduce(faster).unwrap_or(self.default)
+            }
+            Shape::Sparse { racks, pairs, .. } => {
+                racks.values().chain(pairs.values()).copied().fold(self.default, faster)
+            }
+        }
+    }
+
     /// The link that stands for the whole network in ranks: mean latency and mean bandwidth over all pairs of
     /// different nodes. O(nodes^2) up to 1024 nodes, beyond that the default link.
     pub fn mean(&self, nodes: usize) -> Link {

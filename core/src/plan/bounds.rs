@@ -1,5 +1,6 @@
 //! Lower bounds on the makespan: no schedule can be shorter.
 
+use mdts_dag::TaskId;
 use mdts_dag::analysis::{downward_rank, upward_rank};
 use serde::Serialize;
 
@@ -12,6 +13,8 @@ use crate::cluster::SlotModel;
 pub struct Bounds {
     /// Longest path with every task on its fastest node and no transfers. Schedule length ratios divide by this.
     pub critical_path: f64,
+    /// Longest path with every task on the node that is best for the path, and transfers where the node changes.
+    pub transfer_path: f64,
     /// Work over capacity, for the resource that is shortest.
     pub work: f64,
     /// Work over capacity between the earliest start and the latest end of a set of tasks.
@@ -21,14 +24,18 @@ pub struct Bounds {
 impl Bounds {
     /// The best of all.
     pub fn best(&self) -> f64 {
-        self.critical_path.max(self.work).max(self.interval)
+        self.critical_path.max(self.transfer_path).max(self.work).max(self.interval)
     }
 }
 
 /// Largest graph for which `interval` looks at all pairs of earliest start and latest end.
 const ALL_PAIRS: usize = 512;
+/// Tasks x nodes up to which `transfer_path` is computed; it takes so many numbers of memory.
+const TRANSFERS: usize = 1 << 22;
 
-/// Computes all bounds. O(tasks x (nodes + resources + log tasks) + dependencies), and tasks^2 for up to 512 tasks.
+/// Computes all bounds. O(tasks x (nodes + resources + log tasks) + dependencies), and tasks^2 for up to 512 tasks;
+/// O((tasks + dependencies) x nodes) for `transfer_path`, which is `critical_path` beyond 4 million tasks x
+/// nodes.
 ///
 /// `work` weighs every node with its speed: if the nodes' weights sum to 1 over the capacity, no schedule is
 /// shorter than the weighted work of tasks that each choose their cheapest node (duality). `interval` uses it
@@ -51,7 +58,51 @@ pub fn lower_bounds(instance: &Instance) -> Bounds {
             interval = interval.max(between(&area, &heads, &tails));
         }
     }
-    Bounds { critical_path, work, interval }
+    Bounds { critical_path, transfer_path: transfer_path(instance).max(critical_path), work, interval }
+}
+
+fn transfer_path(instance: &Instance) -> f64 {
+    let nodes = instance.nodes();
+    let same = instance.cluster().network().fastest().seconds(f64::MAX) == 0.0;
+    if same || instance.tasks().saturating_mul(nodes) > TRANSFERS {
+        return 0.0;
+    }
+    let behind = remaining_paths(instance);
+    let mut exec = vec![0.0; nodes];
+    let best = |task: TaskId| {
+        instance.exec_all(task, &mut exec);
+        let row = &behind[task.index() * nodes..];
+        exec.iter().zip(row).map(|(exec, behind)| exec + behind).fold(f64::INFINITY, f64::min)
+    };
+    instance.graph().tasks().map(best).fold(0.0, f64::max)
+}
+
+/// For every task and node (row by task) how long the rest takes at least once the task has ended on the node, in
+/// seconds: the longest path that follows, with each task on the node that is best for the path and transfers, over
+/// the fastest link, where the node changes.
+///
+/// The idea is that of the optimistic cost table (Arabnejad, Barbosa: List scheduling algorithm for heterogeneous
+/// systems by an optimistic cost table, IEEE TPDS 25(3), 2014); no schedule does better. O((tasks + dependencies) x
+/// nodes) time, O(tasks x nodes) memory.
+pub fn remaining_paths(instance: &Instance) -> Vec<f64> {
+    let (graph, nodes) = (instance.graph(), instance.nodes());
+    let link = instance.cluster().network().fastest();
+    let mut behind = vec![0.0_f64; instance.tasks() * nodes];
+    let mut here = vec![0.0; nodes];
+    for &task in graph.topological_order().iter().rev() {
+        instance.exec_all(task, &mut here);
+        let row = task.index() * nodes..(task.index() + 1) * nodes;
+        here.iter_mut().zip(&behind[row]).for_each(|(exec, behind)| *exec += behind);
+        let best = here.iter().copied().fold(f64::INFINITY, f64::min);
+        for (parent, bytes) in graph.parents(task).iter().zip(instance.parent_bytes(task)) {
+            let elsewhere = best + link.seconds(*bytes);
+            let row = &mut behind[parent.index() * nodes..(parent.index() + 1) * nodes];
+            for (behind, here) in row.iter_mut().zip(&here) {
+                *behind = behind.max(here.min(elsewhere));
+            }
+        }
+    }
+    behind
 }
 
 /// For every way to weigh nodes: the share of the whole cluster's time that each task takes at least.

@@ -11,7 +11,7 @@ mod timeline;
 mod verify;
 
 pub use arrival::Arrival;
-pub use bounds::{Bounds, lower_bounds};
+pub use bounds::{Bounds, lower_bounds, remaining_paths};
 pub use instance::{Instance, Progress};
 pub use objectives::{Objectives, objectives};
 pub(crate) use partial::require_single_nodes;

@@ -227,19 +227,25 @@ impl<'a, N: Nodes> Anneal<'a, N> {
         Some(if self.sequence.node[other] == node { first.min(self.move_group(other, home)) } else { first })
     }
 
-    /// Some neighbours in the graph that are on the task's node come with it.
+    /// Tasks on the same node that hang together with the task in the graph come with it, as far as luck carries.
     fn move_group(&mut self, task: usize, node: u32) -> usize {
         let model = self.sequence.model;
         let home = self.sequence.node[task];
+        let reach = self.rng.random_range(0.3..1.0);
         let mut first = self.sequence.position(task);
+        let mut next = self.moved.len();
         self.put(task, node);
-        let (parents, children) = (model.parents.of(task), model.children.of(task));
-        for &near in parents.iter().chain(children) {
-            let u = near as usize;
-            let here = self.sequence.node[u] == home && self.sequence.place(near).is_some();
-            if here && model.exec(u, node as usize).is_finite() && self.rng.random_bool(0.7) {
-                first = first.min(self.sequence.position(u));
-                self.put(u, node);
+        while let Some(&(member, _)) = self.moved.get(next) {
+            next += 1;
+            let member = member as usize;
+            let (parents, children) = (model.parents.of(member), model.children.of(member));
+            for &near in parents.iter().chain(children) {
+                let u = near as usize;
+                let here = self.sequence.node[u] == home && self.sequence.place(near).is_some();
+                if here && model.exec(u, node as usize).is_finite() && self.rng.random_bool(reach) {
+                    first = first.min(self.sequence.position(u));
+                    self.put(u, node);
+                }
             }
         }
         first

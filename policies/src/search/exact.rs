@@ -24,6 +24,9 @@ pub(super) const MOST_NODES: usize = 64;
 const STATES_PER_SET: usize = 24;
 const STATES: usize = 100_000;
 
+/// A schedule is optimal if none is shorter by more than this part.
+const PRECISION: f64 = 1e-9;
+
 /// What came out.
 #[derive(Debug)]
 pub(super) struct Outcome {
@@ -64,8 +67,16 @@ struct Exact<'a> {
     /// Number of tasks on every node, and for every node those before it that are alike.
     count: Vec<u32>,
     twins: Vec<Vec<usize>>,
+    /// For every task the one before it that is alike.
+    twin: Vec<Option<usize>>,
     areas: Vec<Area>,
     order: Vec<usize>,
+    /// Tasks from the longest to the shortest, on their fastest nodes.
+    longest: Vec<usize>,
+    /// Scratch: from when every task can be on every node, at least.
+    ready: Vec<f64>,
+    /// Scratch: what every node can do for some tasks.
+    rooms: Vec<Room>,
     instant: bool,
     seen: FxHashMap<u64, Vec<State>>,
     states: usize,
@@ -74,8 +85,22 @@ struct Exact<'a> {
 /// Node weights, with the least weighted time of every task.
 struct Area {
     weights: Vec<f64>,
-    total: f64,
     tasks: Vec<f64>,
+}
+
+/// The time of a node that some tasks could have: between the first moment at which one of them is ready and the last
+/// at which one of them may end.
+#[derive(Clone, Copy)]
+struct Room {
+    ready: f64,
+    /// What follows each of them, at least.
+    behind: f64,
+    /// The shortest of them.
+    shortest: f64,
+}
+
+impl Room {
+    const EMPTY: Self = Self { ready: f64::INFINITY, behind: f64::INFINITY, shortest: f64::INFINITY };
 }
 
 /// What the future depends on, for one set of placed tasks.
@@ -103,10 +128,13 @@ impl<'a> Exact<'a> {
                 let times = model.exec_row(t).iter().zip(&weights);
                 times.map(|(e, w)| e * w).fold(f64::INFINITY, f64::min)
             };
-            Area { tasks: (0..model.tasks).map(cheapest).collect(), total: weights.iter().sum(), weights }
+            Area { tasks: (0..model.tasks).map(cheapest).collect(), weights }
         };
         let mut order: Vec<usize> = (0..model.tasks).collect();
         order.sort_unstable_by_key(|t| model.position[*t]);
+        let mut longest = order.clone();
+        let least = |t: usize| model.instance.min_exec(TaskId::new(t));
+        longest.sort_by(|&a, &b| least(b).total_cmp(&least(a)));
         Self {
             model,
             limit,
@@ -120,8 +148,12 @@ impl<'a> Exact<'a> {
             free: vec![0.0; model.nodes],
             count: vec![0; model.nodes],
             twins: (0..model.nodes).map(|n| (0..n).filter(|m| model.alike(*m, n)).collect()).collect(),
+            twin: (0..model.tasks).map(|t| (0..t).rev().find(|u| model.alike_tasks(*u, t))).collect(),
             areas: if model.exclusive { weights(model).into_iter().map(area).collect() } else { Vec::new() },
             order,
+            longest,
+            ready: vec![0.0; model.tasks * model.nodes],
+            rooms: vec![Room::EMPTY; model.nodes],
             instant: model.is_instant(),
             seen: FxHashMap::default(),
             states: 0,
@@ -142,14 +174,15 @@ impl<'a> Exact<'a> {
         if self.branches.is_multiple_of(256) && self.limit.is_over() {
             self.branches = 0;
         }
-        if self.branches == 0 || self.bound(set, last) >= self.best * (1.0 - 1e-12) {
+        let goal = self.goal();
+        if self.branches == 0 || self.bound(set, last) >= goal || self.are_too_many(set, last, goal) {
             return;
         }
         if self.is_dominated(set, last, makespan) {
             return;
         }
         for Branch { task, node, start, finish } in self.ways(set, last) {
-            if finish + self.model.tail[task] >= self.best * (1.0 - 1e-12) {
+            if finish + self.model.behind(task, node) >= self.goal() {
                 continue;
             }
             let free = self.free[node];
@@ -169,12 +202,20 @@ impl<'a> Exact<'a> {
         }
     }
 
+    /// What is not shorter than this is no better than the best.
+    fn goal(&self) -> f64 {
+        self.best * (1.0 - PRECISION)
+    }
+
     /// All pairs of ready task and node; early starts first, of equal ones those with the longest way behind.
     fn ways(&self, set: u64, last: f64) -> Vec<Branch> {
         let mut ways = Vec::new();
         for &task in &self.order {
             let parents = self.model.parents.of(task);
             if set >> task & 1 == 1 || parents.iter().any(|p| set >> p & 1 == 0) {
+                continue;
+            }
+            if self.twin[task].is_some_and(|twin| set >> twin & 1 == 0) {
                 continue;
             }
             for (node, &exec) in self.model.exec_row(task).iter().enumerate() {
@@ -188,9 +229,8 @@ impl<'a> Exact<'a> {
                 ways.push(Branch { task, node, start, finish: start + exec });
             }
         }
-        let tail = &self.model.tail;
         ways.sort_by(|a, b| {
-            let behind = |w: &Branch| tail[w.task] + w.finish - w.start;
+            let behind = |w: &Branch| self.model.behind(w.task, w.node) + w.finish - w.start;
             a.start.total_cmp(&b.start).then(behind(b).total_cmp(&behind(a)))
         });
         ways
@@ -225,23 +265,73 @@ impl<'a> Exact<'a> {
         at
     }
 
-    /// No schedule that goes on from here is shorter.
+    /// No schedule that goes on from here is shorter. Leaves in `ready` when tasks can be where.
     fn bound(&mut self, set: u64, last: f64) -> f64 {
-        let mut bound = 0.0_f64;
-        for &task in &self.order {
-            if set >> task & 1 == 0 {
-                let parents = self.model.parents.of(task).iter();
-                let start = parents.fold(last, |start: f64, p| start.max(self.finish[*p as usize]));
-                self.finish[task] = start + self.model.instance.min_exec(TaskId::new(task));
-                bound = bound.max(self.finish[task] + self.model.tail[task]);
+        let (model, mut bound) = (self.model, 0.0_f64);
+        for at in 0..self.order.len() {
+            let task = self.order[at];
+            if set >> task & 1 == 1 {
+                continue;
             }
-        }
-        for area in &self.areas {
-            let taken: f64 = self.free.iter().zip(&area.weights).map(|(free, w)| free.max(last) * w).sum();
-            let left: f64 = self.order.iter().filter(|t| set >> **t & 1 == 0).map(|t| area.tasks[*t]).sum();
-            bound = bound.max((taken + left) / area.total);
+            let parents = model.parents.of(task);
+            let placed = parents.iter().all(|p| set >> p & 1 == 1);
+            let after = parents.iter().fold(last, |start: f64, p| start.max(self.finish[*p as usize]));
+            let (mut finish, mut end) = (f64::INFINITY, f64::INFINITY);
+            for (node, &exec) in model.exec_row(task).iter().enumerate() {
+                let mut ready = after;
+                if placed {
+                    ready = ready.max(model.ready(task, node as u32, &self.node, &self.finish));
+                }
+                self.ready[task * model.nodes + node] = ready;
+                if exec > 0.0 && model.exclusive {
+                    ready = ready.max(self.free[node]);
+                }
+                finish = finish.min(ready + exec);
+                end = end.min(ready + exec + model.behind(task, node));
+            }
+            self.finish[task] = finish;
+            bound = bound.max(end);
         }
         bound
+    }
+
+    /// Whether exclusive nodes cannot do the longest of the tasks that are left before `goal`, for any number of them:
+    /// their work is more than the time that is left, or they are more than fit if all took as long as the shortest.
+    fn are_too_many(&mut self, set: u64, last: f64, goal: f64) -> bool {
+        let model = self.model;
+        if !model.exclusive {
+            return false;
+        }
+        let (mut count, mut works) = (0.0, [0.0; 2]);
+        self.rooms.fill(Room::EMPTY);
+        for &task in self.longest.iter().filter(|t| set >> **t & 1 == 0) {
+            count += 1.0;
+            for (work, area) in works.iter_mut().zip(&self.areas) {
+                *work += area.tasks[task];
+            }
+            let (mut places, mut times) = (0.0, [0.0; 2]);
+            let ready = &self.ready[task * model.nodes..];
+            for (node, (room, exec)) in self.rooms.iter_mut().zip(model.exec_row(task)).enumerate() {
+                if exec.is_finite() {
+                    room.ready = room.ready.min(ready[node]);
+                    room.behind = room.behind.min(model.behind(task, node));
+                    room.shortest = room.shortest.min(*exec);
+                }
+                let time = goal - room.behind - room.ready.max(self.free[node]).max(last);
+                if time > 0.0 {
+                    // Rounding must not take away a place.
+                    places += (time / room.shortest * (1.0 + 1e-12)).floor();
+                    times
+                        .iter_mut()
+                        .zip(&self.areas)
+                        .for_each(|(sum, area)| *sum += time * area.weights[node]);
+                }
+            }
+            if places < count || works.iter().zip(times).any(|(work, time)| *work > time * (1.0 + 1e-12)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether a state that was searched before is as good in every respect; remembers this one otherwise.

@@ -1,6 +1,6 @@
 //! The flat copy of an instance that the inner loops read: rows of numbers, no hashing, no allocation.
 
-use mdts_core::{Instance, NodeId, Placement, Schedule, SlotModel};
+use mdts_core::{Instance, NodeId, Placement, Schedule, SlotModel, remaining_paths};
 use mdts_dag::TaskId;
 
 /// An instance with all costs in rows. Memory: O(tasks x nodes + dependencies).
@@ -15,6 +15,8 @@ pub(super) struct Model<'a> {
     exec: Vec<f64>,
     /// Longest path behind every task, on the fastest nodes and without transfers.
     pub(super) tail: Vec<f64>,
+    /// Longest path behind every task on every node, with the transfers that it cannot avoid.
+    behind: Vec<f64>,
     /// Position of every task in topological order.
     pub(super) position: Vec<u32>,
     pub(super) exclusive: bool,
@@ -56,6 +58,11 @@ impl Links {
         self.offsets[task] as usize..self.offsets[task + 1] as usize
     }
 
+    /// Whether both tasks have the same neighbours, with the same bytes.
+    fn same(&self, a: usize, b: usize) -> bool {
+        self.of(a) == self.of(b) && self.bytes[self.range(a)] == self.bytes[self.range(b)]
+    }
+
     #[inline]
     pub(super) fn of(&self, task: usize) -> &[u32] {
         &self.tasks[self.range(task)]
@@ -90,6 +97,7 @@ impl<'a> Model<'a> {
             nodes,
             parents,
             children,
+            behind: remaining_paths(instance),
             exec,
             tail,
             position,
@@ -109,6 +117,12 @@ impl<'a> Model<'a> {
     #[inline]
     pub(super) fn exec_row(&self, task: usize) -> &[f64] {
         &self.exec[task * self.nodes..(task + 1) * self.nodes]
+    }
+
+    /// What has to follow a task that ends on `node`, in seconds at least.
+    #[inline]
+    pub(super) fn behind(&self, task: usize, node: usize) -> f64 {
+        self.behind[task * self.nodes + node]
     }
 
     /// When the data of all parents is on `node`, not before the present.
@@ -159,6 +173,13 @@ impl<'a> Model<'a> {
         self.uniform
             && (0..self.tasks).all(|t| self.exec(t, a) == self.exec(t, b))
             && (self.exclusive || self.capacity(a).eq(self.capacity(b)))
+    }
+
+    /// Whether tasks `a` and `b` may change their names without changing anything.
+    pub(super) fn alike_tasks(&self, a: usize, b: usize) -> bool {
+        self.exec_row(a) == self.exec_row(b)
+            && self.demand(a).eq(self.demand(b))
+            && [&self.parents, &self.children].into_iter().all(|links| links.same(a, b))
     }
 
     /// Number of resources that can run short.

@@ -267,7 +267,7 @@ impl<'a, N: Nodes> Sequence<'a, N> {
                 if duration > 0.0 { self.nodes.earliest(t, node as usize, ready, duration) } else { ready };
             let finish = start + duration;
             (self.start[t], self.finish[t]) = (start, finish);
-            if finish + self.model.tail[t] > limit {
+            if finish + self.model.behind(t, node as usize) > limit {
                 return Trial { block, first, reached: at + 1, makespan: f64::INFINITY };
             }
             if duration > 0.0 {

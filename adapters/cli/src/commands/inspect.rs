@@ -101,9 +101,10 @@ fn show(report: &Report, cluster: &str) -> String {
         Some(b) => line(
             "lower bound",
             format!(
-                "{} s (critical path {} s, work {} s, intervals {} s)",
+                "{} s (critical path {} s, with transfers {} s, work {} s, intervals {} s)",
                 number(b.best()),
                 number(b.critical_path),
+                number(b.transfer_path),
                 number(b.work),
                 number(b.interval)
             ),
