@@ -51,7 +51,9 @@ impl Plan {
 
     /// The best lower bound that is known.
     pub(crate) fn lower_bound(&self) -> f64 {
-        self.search.map_or(0.0, |search| search.lower_bound).max(self.bounds.best())
+        let searched = self.search.map_or(0.0, |search| search.lower_bound);
+        // Both are computed with rounding, and may cross.
+        searched.max(self.bounds.best()).min(self.objectives.makespan)
     }
 
     /// Whether it is known that no schedule is shorter.

@@ -34,7 +34,7 @@ const MOST_RESOURCES: usize = 16;
 const WORKERS: usize = 4;
 /// Iterations of a quick search at most, and steps (of an iteration for every task and dependency) for large instances.
 const QUICK: u64 = 20_000;
-const QUICK_STEPS: u64 = 8_000_000;
+const QUICK_STEPS: u64 = 20_000_000;
 /// Branches of the proof.
 const BRANCHES: u64 = 200_000;
 
