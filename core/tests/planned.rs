@@ -167,3 +167,30 @@ fn jobs_of_another_cluster_are_refused() -> Result<()> {
     assert!(matches!(error, Err(Error::BadSetting { .. })), "{error:?}");
     Ok(())
 }
+
+#[test]
+fn a_plan_made_before_is_followed_first() -> Result<()> {
+    // Both tasks on m0, the second first: no plan of TopologicalEft.
+    let mut job = JobGraph::builder("given");
+    let a = job.task(Task::new("a").seconds(2.0))?;
+    let b = job.task(Task::new("b").seconds(1.0))?;
+    let instance = on_nodes(&job.build()?, 2)?;
+    let at = |task, start, finish| Placement { task, node: 0.into(), start, finish };
+    let given = Schedule::new(vec![at(a, 1.0, 3.0), at(b, 0.0, 1.0)]);
+    // A real clock has moved on when the job comes.
+    for now in [0.0, 1e-3] {
+        let placer = planned().beginning_with(given.clone());
+        let mut engine = Engine::new(instance.cluster(), placer, false);
+        assert_eq!(engine.handle(now, [Event::Submitted(instance.clone())])?, [start(1, 1, 0)]);
+        // What is left is planned anew: a goes to the other node.
+        assert_eq!(engine.handle(now + 0.5, [Event::NodeLost(0.into())])?.last(), Some(&start(0, 1, 1)));
+    }
+    // Other jobs are the planner's.
+    let mut engine = Engine::new(instance.cluster(), planned().beginning_with(given), false);
+    engine.handle(0.0, [Event::Submitted(instance.clone())])?;
+    engine.handle(1.0, [Event::Finished(run(1, 1))])?;
+    engine.handle(3.0, [Event::Finished(run(0, 1))])?;
+    let again = engine.handle(4.0, [Event::Submitted(instance)])?;
+    assert_eq!(again.len(), 2, "on both nodes at once: {again:?}");
+    Ok(())
+}

@@ -8,7 +8,7 @@ use mdts_core::sim::{Conditions, Failures, simulate, simulate_recorded};
 use mdts_core::{Instance, Rng, Schedule, SlotModel, lower_bounds, objectives};
 use mdts_dag::DataModel;
 use mdts_integration_tests::random_instance;
-use mdts_policies::policies;
+use mdts_policies::{PolicyInfo, policies};
 use proptest::prelude::*;
 use rand::SeedableRng;
 
@@ -23,6 +23,11 @@ fn rng(seed: u64) -> Rng {
     Rng::seed_from_u64(seed)
 }
 
+/// The search takes a thousand times as long as the others: it takes part in few cases.
+fn policies_of(seed: u64) -> impl Iterator<Item = &'static PolicyInfo> {
+    policies().iter().filter(move |p| p.name != "search" || seed.is_multiple_of(8))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -30,7 +35,7 @@ proptest! {
     fn every_plan_is_valid_bounded_and_repeatable((slots, data) in models(), seed: u64) {
         let instance = random_instance(&mut rng(seed), slots, data)?;
         let bound = lower_bounds(&instance).best();
-        for policy in policies() {
+        for policy in policies_of(seed) {
             let plan = policy.planner().plan(&instance, &mut rng(seed))?;
             prop_assert_eq!(plan.verify(&instance), Ok(()), "{}", policy.name);
             prop_assert!(plan.makespan() >= bound * (1.0 - 1e-9), "{} is below the bound", policy.name);
@@ -43,7 +48,7 @@ proptest! {
     #[test]
     fn following_a_plan_reproduces_it((slots, data) in models(), seed: u64) {
         let instance = random_instance(&mut rng(seed), slots, data)?;
-        for policy in policies() {
+        for policy in policies_of(seed) {
             let plan = policy.planner().plan(&instance, &mut rng(seed))?;
             let follow = Planned::new(policy.planner(), rng(seed));
             let trace = simulate(&vec![(0.0, instance.clone())], follow, &Conditions::default())?;
@@ -58,7 +63,7 @@ proptest! {
         let failures = Some(Failures { mean_between: 2.0 * bound, repair: 0.1 * bound, most: 3 });
         let conditions = Conditions { seed, noise: 0.3, affinity: 0.3, contention, failures };
         let arrivals = vec![(0.0, instance.clone())];
-        for policy in policies() {
+        for policy in policies_of(seed) {
             let (trace, state, records) = simulate_recorded(&arrivals, policy.placer(seed), &conditions)?;
             prop_assert_eq!(trace.jobs[0].schedule().placements().len(), instance.tasks(), "{}", policy.name);
             let replayed = State::replay(instance.cluster(), true, &records)?;

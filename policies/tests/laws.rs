@@ -16,6 +16,11 @@ use mdts_policies::{PolicyInfo, Role, find, policies};
 use proptest::prelude::*;
 use rand::SeedableRng;
 
+/// The search takes a thousand times as long as the others: it takes part in few cases, and has laws of its own.
+fn policies_of(seed: u64) -> impl Iterator<Item = &'static PolicyInfo> {
+    policies().iter().filter(move |p| p.name != "search" || seed.is_multiple_of(30))
+}
+
 fn planners() -> impl Iterator<Item = &'static PolicyInfo> {
     policies().iter().filter(|p| p.role == Role::Planner)
 }
@@ -48,7 +53,7 @@ proptest! {
     fn schedules_are_right_and_repeatable((slots, data) in models(), seed: u64) {
         let instance = random_instance(seed, slots, data);
         let bound = lower_bounds(&instance).best();
-        for policy in policies() {
+        for policy in policies_of(seed) {
             let schedule = plan(policy.name, &instance); // verified
             prop_assert!(schedule.makespan() >= bound * (1.0 - 1e-9), "{}", policy.name);
             prop_assert_eq!(&schedule, &plan(policy.name, &instance), "{}", policy.name);
@@ -76,7 +81,7 @@ proptest! {
         let mean = plan("heft", &instance).makespan().max(1.0) / 2.0;
         let failures = Some(Failures { mean_between: mean, repair: mean / 2.0, most: 2 });
         let conditions = Conditions { seed, noise: 0.3, failures, ..Conditions::default() };
-        for policy in policies() {
+        for policy in policies_of(seed) {
             let arrivals = vec![(0.0, instance.clone()), (mean, instance.clone())];
             // A decision for a lost node, or for one that cannot run the task, is an error.
             let trace = simulate(&arrivals, policy.placer(seed), &conditions);
@@ -126,7 +131,7 @@ fn few_tasks_on_many_nodes() {
 fn names_are_those_of_the_documentation() {
     let names: Vec<&str> = policies().iter().map(|p| p.name).collect();
     let expected = "heft cpop peft lookahead dls min-min max-min sufferage mct eft olb etf met fastest-node random \
-                    round-robin least-connection";
+                    round-robin least-connection search";
     assert_eq!(names.join(" "), expected);
 }
 
@@ -137,7 +142,7 @@ fn an_unknown_name_gets_one_line_with_the_nearest_and_all() {
     {
         let message = find(wrong).unwrap_err().to_string();
         assert!(message.contains(&format!("'{wrong}'; did you mean '{near}'?")), "{message}");
-        assert!(message.ends_with("round-robin, least-connection") && !message.contains('\n'), "{message}");
+        assert!(message.ends_with("least-connection, search") && !message.contains('\n'), "{message}");
     }
     let message = find("something\nelse").unwrap_err().to_string();
     assert!(message.starts_with("unknown policy 'something\\nelse'; the policies are heft, "), "{message}");

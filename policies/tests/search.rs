@@ -7,10 +7,14 @@ use std::time::Duration;
 
 use common::random::{random_instance, small_instance};
 use common::{instance, plan};
+use mdts_core::sim::{Conditions, simulate};
 use mdts_core::testkit::check_planner;
-use mdts_core::{Cluster, Error, Instance, Node, NodeId, Rng, Schedule, SlotModel};
+use mdts_core::{
+    Cluster, Error, Instance, Node, NodeId, Placement, Planner, Progress, Rng, Schedule, SlotModel,
+};
 use mdts_dag::{DataModel, JobGraph, Task, TaskId};
-use mdts_policies::search::{Budget, Found, Search};
+use mdts_policies::find;
+use mdts_policies::search::{Budget, Control, Found, Quick, Search, Start};
 use rand::SeedableRng;
 
 const MODELS: [(SlotModel, DataModel); 4] = [
@@ -233,4 +237,62 @@ fn whoever_stops_it_gets_the_best_so_far() {
         Duration::ZERO
     });
     assert!(later.iterations > 0 && later.schedule.makespan() < list.makespan());
+}
+
+/// A planner that has made its plan before.
+#[derive(Debug)]
+struct Made(Schedule);
+
+impl Planner for Made {
+    fn plan(&self, _: &Instance, _: &mut Rng) -> mdts_core::Result<Schedule> {
+        Ok(self.0.clone())
+    }
+}
+
+#[test]
+fn a_search_starts_from_the_shorter_of_a_given_plan_and_those_of_list_policies() {
+    let instance = unequal();
+    let good = search(&instance, 20_000, 1).schedule;
+    let bad = plan("fastest-node", &instance);
+    let from = |start: &Schedule, iterations: u64, stop: bool| {
+        let search = Search { budget: Budget::Iterations(iterations), threads: 2 };
+        let mut seen: Vec<f64> = Vec::new();
+        let observe = &mut |found: &Found| {
+            found.schedule.verify(&instance).unwrap();
+            seen.push(found.schedule.makespan());
+        };
+        let control = Control { stop: &AtomicBool::new(stop), clock: &|| Duration::ZERO, observe };
+        let start = Start { policy: "made", planner: &Made(start.clone()) };
+        let found = search.improve_from(start, &instance, &mut Rng::seed_from_u64(1), control).unwrap();
+        (found, seen)
+    };
+    let (found, seen) = from(&good, 1, false);
+    assert_eq!((found.start, found.start_makespan), ("made", good.makespan()));
+    assert!(found.schedule.makespan() <= good.makespan());
+    assert_eq!(seen[0], good.makespan());
+    let (found, seen) = from(&bad, 2000, false);
+    assert_ne!(found.start, "made");
+    assert!(seen[0] == bad.makespan() && seen.is_sorted_by(|a, b| a >= b), "{seen:?}");
+    assert_eq!(seen.last(), Some(&found.schedule.makespan()));
+    // Who stops before it begins gets the first plan, however bad.
+    assert_eq!(from(&bad, 2000, true).0.schedule, bad);
+}
+
+#[test]
+fn the_policy_plans_what_is_left_by_heft() {
+    let instance = unequal();
+    let first = plan("search", &instance);
+    assert!(first.makespan() < plan("heft", &instance).makespan());
+    assert_eq!(first, Quick.plan(&instance, &mut Rng::seed_from_u64(1)).unwrap());
+    let now = first.makespan() / 2.0;
+    let started: Vec<Placement> = first.placements().iter().filter(|p| p.start < now).copied().collect();
+    let rest = instance.with_progress(Progress { now, started, ..Progress::default() });
+    assert_eq!(plan("search", &rest), plan("heft", &rest));
+    // A job that only came late is searched for.
+    let late = instance.with_progress(Progress { now: 1.0, ..Progress::default() });
+    assert!(plan("search", &late).makespan() < plan("heft", &late).makespan());
+    let placer = find("heft").unwrap().placer_with_plan(first.clone(), 1);
+    let arrivals = vec![(0.0, std::sync::Arc::new(instance))];
+    let trace = simulate(&arrivals, placer, &Conditions::default()).unwrap();
+    assert_eq!(trace.jobs[0].schedule(), first);
 }

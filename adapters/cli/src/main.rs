@@ -10,6 +10,7 @@ mod output;
 mod plot;
 mod policy;
 mod progress;
+mod search;
 mod settings;
 mod text;
 mod usage;

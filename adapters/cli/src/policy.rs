@@ -8,6 +8,7 @@ use mdts_dag::generate::seeded;
 use mdts_policies::PolicyInfo;
 
 use crate::error::{Error, Result};
+use crate::search::Trace;
 
 /// A policy of the registry.
 ///
@@ -20,18 +21,46 @@ pub(crate) fn find(name: &str) -> Result<&'static PolicyInfo> {
 /// A verified schedule with its measures.
 #[derive(Debug)]
 pub(crate) struct Plan {
+    /// Who made it.
+    pub(crate) policy: &'static str,
     pub(crate) schedule: Schedule,
     pub(crate) objectives: Objectives,
     pub(crate) bounds: Bounds,
     /// Wall seconds of the policy alone.
     pub(crate) seconds: f64,
+    /// How it was searched for, if it was.
+    pub(crate) search: Option<Trace>,
 }
 
 impl Plan {
-    /// Whether no schedule can be shorter.
+    /// Verifies and measures a schedule.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPlan`] if it breaks a rule.
+    pub(crate) fn measured(
+        policy: &'static str,
+        schedule: Schedule,
+        seconds: f64,
+        instance: &Instance,
+    ) -> Result<Self> {
+        schedule.verify(instance).map_err(|violation| Error::InvalidPlan { policy, violation })?;
+        tracing::info!(policy, seconds, "planned");
+        let (objectives, bounds) = (objectives(instance, &schedule), lower_bounds(instance));
+        Ok(Self { policy, schedule, objectives, bounds, seconds, search: None })
+    }
+
+    /// The best lower bound that is known.
+    pub(crate) fn lower_bound(&self) -> f64 {
+        let searched = self.search.map_or(0.0, |search| search.lower_bound);
+        // Both are computed with rounding, and may cross.
+        searched.max(self.bounds.best()).min(self.objectives.makespan)
+    }
+
+    /// Whether it is known that no schedule is shorter.
     pub(crate) fn is_optimal(&self) -> bool {
         let bound = self.bounds.best();
-        self.objectives.makespan <= bound + 1e-9 * bound.abs()
+        self.search.is_some_and(|search| search.is_optimal)
+            || self.objectives.makespan <= bound + 1e-9 * bound.abs()
     }
 }
 
@@ -43,12 +72,7 @@ pub(crate) fn plan(policy: &'static PolicyInfo, seed: u64, instance: &Instance) 
     let planner = policy.planner();
     let begin = Instant::now();
     let schedule = planner.plan(instance, &mut seeded(seed))?;
-    let seconds = begin.elapsed().as_secs_f64();
-    let name = policy.name;
-    schedule.verify(instance).map_err(|violation| Error::InvalidPlan { policy: name, violation })?;
-    tracing::info!(policy = name, seconds, "planned");
-    let (objectives, bounds) = (objectives(instance, &schedule), lower_bounds(instance));
-    Ok(Plan { schedule, objectives, bounds, seconds })
+    Plan::measured(policy.name, schedule, begin.elapsed().as_secs_f64(), instance)
 }
 
 /// A placer that adds up the wall time of its decisions.

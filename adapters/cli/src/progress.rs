@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use mdts_core::runner::Snapshot;
+use mdts_policies::search::Found;
 
 use crate::output;
+use crate::text::number;
 
 /// Time between two plain lines.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -18,6 +20,24 @@ pub(crate) fn steps(steps: u64, quiet: bool) -> ProgressBar {
         return ProgressBar::hidden();
     }
     ProgressBar::new(steps).with_style(style("{bar:30} {pos}/{len}  {msg}"))
+}
+
+/// A line for a search; hidden where nobody watches.
+pub(crate) fn search(quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner().with_style(style("{elapsed}  {msg}")).with_message("planning");
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// Shows how far a search is.
+pub(crate) fn show_search(bar: &ProgressBar, found: &Found) {
+    if !bar.is_hidden() {
+        let (best, bound) = (number(found.schedule.makespan()), number(found.lower_bound));
+        bar.set_message(format!("best {best} s, lower bound {bound} s, {} trials", found.iterations));
+    }
 }
 
 fn style(template: &str) -> ProgressStyle {

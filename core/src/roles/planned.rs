@@ -19,6 +19,7 @@ pub struct Planned<P> {
     planner: P,
     rng: Rng,
     drift: f64,
+    first: Option<Schedule>,
     plans: FxHashMap<JobId, Plan>,
 }
 
@@ -37,7 +38,7 @@ struct Plan {
 impl<P: Planner> Planned<P> {
     /// Follows plans however late they are; plans again only when nodes change.
     pub fn new(planner: P, rng: Rng) -> Self {
-        Self { planner, rng, drift: f64::INFINITY, plans: FxHashMap::default() }
+        Self { planner, rng, drift: f64::INFINITY, first: None, plans: FxHashMap::default() }
     }
 
     /// Also plans again when a task is late by more than this part of the first plan's span.
@@ -47,14 +48,20 @@ impl<P: Planner> Planned<P> {
         self
     }
 
+    /// Follows this plan at first, made for the first job that is submitted; the planner is asked only for plans after
+    /// that. If nodes are missing when the job is submitted, the plan is not used.
+    #[must_use]
+    pub fn beginning_with(mut self, plan: Schedule) -> Self {
+        self.first = Some(plan);
+        self
+    }
+
     fn plan(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
         let mut progress = step.progress();
         leave_out_stranded(step, &mut progress);
         let left_out = progress.dropped.len();
-        let is_new = progress.now == 0.0 // plans count from there
-            && progress.started.is_empty()
-            && progress.lost.is_empty()
-            && left_out == 0;
+        let is_untouched = progress.started.is_empty() && progress.lost.is_empty() && left_out == 0;
+        let is_new = is_untouched && progress.now == 0.0; // plans count from there
         let rest;
         let instance = if is_new {
             step.instance()
@@ -62,7 +69,10 @@ impl<P: Planner> Planned<P> {
             rest = step.instance().with_progress(progress);
             &rest
         };
-        let schedule = self.planner.plan(instance, &mut self.rng)?;
+        let schedule = match self.first.take().filter(|_| is_untouched) {
+            Some(plan) => plan,
+            None => self.planner.plan(instance, &mut self.rng)?,
+        };
         let order = in_order(instance, &schedule);
         if order.len() + left_out != instance.tasks() {
             let message =

@@ -4,6 +4,7 @@
 //! the best solution, on a tie that of the first worker, is handed to all. So the result does not depend on which
 //! thread is faster, unless the clock ends the search.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -29,14 +30,20 @@ const LOOKAHEAD: usize = 10_000_000;
 const PAIRS: usize = 2_000_000;
 /// Resources that can run short, at most.
 const MOST_RESOURCES: usize = 16;
+/// Threads among which a number of iterations is shared.
+const WORKERS: usize = 4;
+/// Iterations of a quick search at most, and steps (of an iteration for every task and dependency) for large instances.
+const QUICK: u64 = 20_000;
+const QUICK_STEPS: u64 = 20_000_000;
 /// Branches of the proof.
 const BRANCHES: u64 = 200_000;
 
 /// Improves plans until a budget ends or a lower bound is met.
 ///
-/// The plan is never longer than that of the best list policy. Of large instances only the list policies that are
+/// The plan is never longer than that of the best list policy, nor than the one that it started from. Of large instances only the list policies that are
 /// linear in tasks and nodes are tried (`dls`, `etf`, `min-min`, `max-min` and `sufferage` up to 2 million tasks x
-/// nodes), and none but `heft` is begun after the budget has ended.
+/// nodes), and none is begun after the budget has ended or somebody asked to stop; the first plan and the list policies
+/// that have begun are awaited.
 ///
 /// ```
 /// use mdts_core::{Cluster, Instance, Planner, Rng, SlotModel};
@@ -61,6 +68,38 @@ pub struct Search {
     pub threads: usize,
 }
 
+/// The plan that a search starts from, unless a list policy has a shorter one.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// The name of the policy.
+    pub policy: &'static str,
+    /// The policy itself; the first to draw from the search's generator.
+    pub planner: &'a dyn Planner,
+}
+
+impl Default for Start<'_> {
+    fn default() -> Self {
+        Self { policy: "heft", planner: &list::Heft }
+    }
+}
+
+/// What a search has to do with the world around it.
+pub struct Control<'a> {
+    /// Ends the search early with the best so far.
+    pub stop: &'a AtomicBool,
+    /// The time since some fixed moment; read only if the budget is in seconds.
+    pub clock: &'a (dyn Fn() -> Duration + Sync),
+    /// Is told what is found so far: the first plan (with a lower bound of 0, as none is known yet), the best of the
+    /// list policies, and what every round and the proof made of it.
+    pub observe: &'a mut dyn FnMut(&Found),
+}
+
+impl fmt::Debug for Control<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("stop", self.stop).finish_non_exhaustive()
+    }
+}
+
 /// What a search has found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
@@ -72,7 +111,7 @@ pub struct Found {
     pub optimal: bool,
     /// Orders of tasks that were tried, over all threads.
     pub iterations: u64,
-    /// The list policy that the search started from.
+    /// The policy that the search started from: that of [`Start`], or the list policy with the shortest plan.
     pub start: &'static str,
     /// The makespan of that policy, in seconds.
     pub start_makespan: f64,
@@ -99,17 +138,27 @@ pub(super) trait Worker: Send {
 }
 
 impl Search {
-    /// A search on all cores.
+    /// A search on all cores. Iterations are shared by a fixed number of threads, so that what is found is the same
+    /// on every machine.
     pub fn new(budget: Budget) -> Self {
-        Self { budget, threads: 0 }
+        let threads = match budget {
+            Budget::Seconds(_) => 0,
+            Budget::Iterations(_) => WORKERS,
+        };
+        Self { budget, threads }
     }
 
-    /// Searches. `stop` ends it early with the best so far; `clock` tells the time since some fixed moment and is
-    /// read only if the budget is in seconds.
+    /// A search that takes about a second at most and finds the same on every machine: 20,000 iterations, fewer for
+    /// large instances.
+    pub fn quick(instance: &Instance) -> Self {
+        let size = (instance.tasks() + instance.graph().edge_count() + 1) as u64;
+        Self::new(Budget::Iterations((QUICK_STEPS / size).clamp(1, QUICK)))
+    }
+
+    /// Searches from the list policies. `stop` and `clock` are those of [`Control`].
     ///
     /// # Errors
-    /// [`mdts_core::Error::BadSetting`] for a budget that cannot be kept, and those of
-    /// [`mdts_core::PartialSchedule::new`].
+    /// Those of [`Search::improve_from`].
     pub fn improve(
         &self,
         instance: &Instance,
@@ -117,6 +166,22 @@ impl Search {
         stop: &AtomicBool,
         clock: &(dyn Fn() -> Duration + Sync),
     ) -> Result<Found> {
+        self.improve_from(Start::default(), instance, rng, Control { stop, clock, observe: &mut |_| {} })
+    }
+
+    /// Searches from the shortest of a policy's plan and those of the list policies.
+    ///
+    /// # Errors
+    /// [`mdts_core::Error::BadSetting`] for a budget that cannot be kept, those of
+    /// [`mdts_core::PartialSchedule::new`], and the first policy's own.
+    pub fn improve_from(
+        &self,
+        start: Start<'_>,
+        instance: &Instance,
+        rng: &mut Rng,
+        control: Control<'_>,
+    ) -> Result<Found> {
+        let Control { stop, clock, observe } = control;
         self.budget.check()?;
         let until = match self.budget {
             Budget::Seconds(seconds) => Some(clock().as_secs_f64() + seconds),
@@ -127,18 +192,18 @@ impl Search {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let (start, schedule) = best_list_policy(instance, threads, &limit)?;
-        let start_makespan = schedule.makespan();
+        let mut found = Found::first(start.policy, start.planner.plan(instance, rng)?);
+        observe(&found);
+        found.try_list_policies(instance, threads, &limit)?;
         let size = (instance.tasks() * instance.nodes()).max(instance.graph().edge_count());
         if size > LARGEST {
-            let lower_bound = mdts_core::lower_bounds(instance).best();
-            let optimal = meets(start_makespan, lower_bound);
-            return Ok(Found { schedule, lower_bound, optimal, iterations: 0, start, start_makespan });
+            found.bound(mdts_core::lower_bounds(instance).best());
+            observe(&found);
+            return Ok(found);
         }
         let model = Model::new(instance);
-        let lower_bound = lower_bound(&model);
-        let optimal = meets(start_makespan, lower_bound);
-        let mut found = Found { schedule, lower_bound, optimal, iterations: 0, start, start_makespan };
+        found.bound(lower_bound(&model));
+        observe(&found);
         let Some(mut workers) = workers(&model, &found.schedule, threads, rng) else { return Ok(found) };
         let most = match self.budget {
             Budget::Seconds(_) => u64::MAX,
@@ -146,9 +211,10 @@ impl Search {
         };
         // A short search first: the better the schedule to beat, the shorter the proof.
         let round = (4_000_000 / (model.tasks as u64 + 20)).clamp(100, 20_000);
-        found.rounds(&mut workers, most.min(round), round, &limit);
+        found.rounds(&mut workers, most.min(round), round, &limit, observe);
         found.prove(&model, &limit);
-        found.rounds(&mut workers, most, round, &limit);
+        observe(&found);
+        found.rounds(&mut workers, most, round, &limit, observe);
         Ok(found)
     }
 }
@@ -163,8 +229,27 @@ impl Planner for Search {
 }
 
 impl Found {
+    /// What is known when a policy has planned.
+    fn first(start: &'static str, schedule: Schedule) -> Self {
+        let start_makespan = schedule.makespan();
+        Self { schedule, lower_bound: 0.0, optimal: false, iterations: 0, start, start_makespan }
+    }
+
+    /// Takes note of a lower bound.
+    fn bound(&mut self, lower_bound: f64) {
+        self.lower_bound = lower_bound;
+        self.optimal = meets(self.schedule.makespan(), lower_bound);
+    }
+
     /// Lets the workers search in rounds until there were `most` iterations in all.
-    fn rounds(&mut self, workers: &mut [Box<dyn Worker + '_>], most: u64, round: u64, limit: &Limit<'_>) {
+    fn rounds(
+        &mut self,
+        workers: &mut [Box<dyn Worker + '_>],
+        most: u64,
+        round: u64,
+        limit: &Limit<'_>,
+        observe: &mut dyn FnMut(&Self),
+    ) {
         let goal = self.lower_bound * (1.0 + 1e-12) + 1e-12;
         let count = workers.len() as u64;
         while !self.optimal && self.iterations < most && !limit.is_over() {
@@ -181,6 +266,7 @@ impl Found {
                 done + others.into_iter().map(|o| o.join().unwrap_or(0)).sum::<u64>()
             });
             self.exchange(workers);
+            observe(self);
         }
     }
 
@@ -195,6 +281,41 @@ impl Found {
             self.schedule = workers[0].schedule(&best);
             self.optimal = meets(best.makespan, self.lower_bound);
         }
+    }
+
+    /// Starts from the list policy with the shortest plan instead, if that is shorter; of equally short ones from
+    /// the first in the list.
+    fn try_list_policies(&mut self, instance: &Instance, threads: usize, limit: &Limit<'_>) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let plans = Mutex::new(Vec::new());
+        let list = suitable(instance);
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some((name, planner)) = list.get(at).filter(|_| !limit.is_over()) else { break };
+                if *name == self.start {
+                    continue;
+                }
+                // They draw nothing; a planner must be handed a generator all the same.
+                let schedule = planner.plan(instance, &mut Rng::seed_from_u64(0));
+                if let Ok(mut plans) = plans.lock() {
+                    plans.push((at, *name, schedule));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            (1..threads.min(list.len())).for_each(|_| drop(scope.spawn(work)));
+            work();
+        });
+        let mut plans = plans.into_inner().unwrap_or_default();
+        plans.sort_by_key(|(at, ..)| *at);
+        for (_, name, schedule) in plans {
+            let schedule = schedule?;
+            if schedule.makespan() < self.start_makespan {
+                *self = Self::first(name, schedule);
+            }
+        }
+        Ok(())
     }
 
     /// Branch and bound, if there are few tasks.
@@ -267,43 +388,4 @@ fn suitable(instance: &Instance) -> &'static [(&'static str, &'static dyn Planne
     } else {
         &LIST
     }
-}
-
-/// The shortest plan of the list policies and the policy's name; of equally short ones the first.
-fn best_list_policy(
-    instance: &Instance,
-    threads: usize,
-    limit: &Limit<'_>,
-) -> Result<(&'static str, Schedule)> {
-    let (name, first) = LIST[0];
-    // They draw nothing; a planner must be handed a generator all the same.
-    let plan = |planner: &dyn Planner| planner.plan(instance, &mut Rng::seed_from_u64(0));
-    let mut best = (name, plan(first)?);
-    let others = &suitable(instance)[1..];
-    let next = AtomicUsize::new(0);
-    let plans = Mutex::new(Vec::new());
-    let work = || {
-        while let Some((name, planner)) = others.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if limit.is_over() {
-                break;
-            }
-            let schedule = plan(*planner);
-            if let Ok(mut plans) = plans.lock() {
-                plans.push((*name, schedule));
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        (1..threads.min(others.len())).for_each(|_| drop(scope.spawn(work)));
-        work();
-    });
-    let mut plans = plans.into_inner().unwrap_or_default();
-    plans.sort_by_key(|(name, _)| LIST.iter().position(|(n, _)| n == name));
-    for (name, schedule) in plans {
-        let schedule = schedule?;
-        if schedule.makespan() < best.1.makespan() {
-            best = (name, schedule);
-        }
-    }
-    Ok(best)
 }

@@ -8,6 +8,8 @@
 //!   critical path.
 //! - `exact`: few tasks: branch and bound, which proves.
 //!
+//! [`Quick`] is the search as a policy among others.
+//!
 //! `model` is the flat copy of the instance they read, `profile` and `sequence` turn orders into schedules.
 
 mod anneal;
@@ -19,7 +21,9 @@ mod improve;
 mod model;
 mod pool;
 mod profile;
+mod quick;
 mod sequence;
 
 pub use budget::Budget;
-pub use improve::{Found, Search};
+pub use improve::{Control, Found, Search, Start};
+pub use quick::Quick;

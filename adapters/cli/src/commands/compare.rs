@@ -2,13 +2,14 @@
 //!
 //! Without noise, affinity, failures and contention every policy plans, and the plan is measured. With any of them every
 //! policy runs in the simulator, once per seed; all policies meet the same noise and failures (common random numbers).
+//! `search` searches once per workflow then: its plan is followed, and HEFT plans anew what is late.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use mdts_core::sim::{Conditions, Failures, JobTrace, simulate};
-use mdts_core::{Instance, Objectives, lower_bounds, objectives};
+use mdts_core::{Instance, Objectives, Placer, lower_bounds, objectives};
 use mdts_policies::PolicyInfo;
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ use crate::output::{self, OutputFile};
 use crate::plot::{self, Panel};
 use crate::policy::{self, Timed};
 use crate::progress;
+use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::text::{Table, column, count, number};
 
@@ -37,6 +39,8 @@ pub(crate) struct Compare {
     /// Policies, see mdts policies
     #[arg(long, value_name = "A,B,...|all", value_delimiter = ',', default_value = "all")]
     policies: Vec<String>,
+    #[command(flatten)]
+    search: SearchFlags,
     #[command(flatten)]
     model: ModelFlags,
     /// Sigma of lognormal factors on run times, that policies do not know
@@ -166,6 +170,9 @@ impl Compare {
                 "--policies: no policy is named; write for example heft,peft or all".into(),
             ));
         }
+        if self.search.are_given() && !chosen.iter().any(|p| p.name == search::NAME) {
+            chosen.push(policy::find(search::NAME)?);
+        }
         Ok(chosen)
     }
 
@@ -218,13 +225,29 @@ impl Compare {
         ideal: bool,
     ) -> Result<Row> {
         let bound = lower_bounds(&case.instance).best();
+        let search =
+            if policy.name == search::NAME { self.search.search(policy, &case.instance) } else { None };
+        let searched = |seed| match search {
+            Some(search) => search::plan(search, policy, seed, &case.instance, true).map(Some),
+            None => Ok(None),
+        };
+        // A search does not know what will happen: one plan is followed under all conditions.
+        let followed = if ideal { None } else { searched(first)? };
         let mut runs: Vec<(Objectives, f64)> = Vec::new();
         for seed in (0..seeds).map(|i| first.wrapping_add(i)) {
             runs.push(if ideal {
-                let plan = policy::plan(policy, seed, &case.instance)?;
+                let plan = match searched(seed)? {
+                    Some(plan) => plan,
+                    None => policy::plan(policy, seed, &case.instance)?,
+                };
                 (plan.objectives, plan.seconds)
             } else {
-                self.simulate(case, policy, seed, bound)?
+                let placer = match &followed {
+                    Some(plan) => search::base(policy)?.placer_with_plan(plan.schedule.clone(), seed),
+                    None => policy.placer(seed),
+                };
+                let (objectives, seconds) = self.simulate(case, placer, seed, bound)?;
+                (objectives, seconds + followed.as_ref().map_or(0.0, |plan| plan.seconds))
             });
         }
         let mean = |value: fn(&Objectives) -> f64| {
@@ -251,12 +274,12 @@ impl Compare {
     fn simulate(
         &self,
         case: &Case,
-        policy: &'static PolicyInfo,
+        placer: Box<dyn Placer>,
         seed: u64,
         bound: f64,
     ) -> Result<(Objectives, f64)> {
         let mut seconds = 0.0;
-        let placer = Timed { placer: policy.placer(seed), seconds: &mut seconds };
+        let placer = Timed { placer, seconds: &mut seconds };
         let arrivals = vec![(0.0, case.instance.clone())];
         let trace = simulate(&arrivals, placer, &self.conditions(seed, bound)?)?;
         let schedule = trace.jobs.first().map(JobTrace::schedule).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `mdts plan DAG`: one policy's verified schedule against the lower bound.
+//! `mdts plan DAG`: one policy's verified schedule against the lower bound, improved by a search if asked for.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -13,6 +13,7 @@ use crate::gantt::{self, Chart, Form};
 use crate::input::{self, Machines};
 use crate::output::{self, OutputFile};
 use crate::policy;
+use crate::search::{self, SearchFlags, Trace};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::text::{Table, column, count, meter, number};
 
@@ -24,9 +25,11 @@ const MOST_NODES: usize = 24;
 pub(crate) struct Plan {
     /// Workflow file; default: a built-in example
     dag: Option<PathBuf>,
-    /// Policy, see mdts policies [default: heft]
+    /// Policy, see mdts policies; a search starts from its plan if no list policy has a shorter one [default: heft]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
+    #[command(flatten)]
+    search: SearchFlags,
     #[command(flatten)]
     model: ModelFlags,
     /// Write the plan as JSON
@@ -59,7 +62,36 @@ struct Report<'a> {
     objectives: Objectives,
     plan_seconds: f64,
     verified: bool,
+    #[serde(flatten)]
+    search: Option<SearchReport>,
     placements: Vec<Named<'a>>,
+}
+
+/// Keys of a plan that was searched for.
+#[derive(Debug, Serialize)]
+struct SearchReport {
+    start: StartReport,
+    iterations: u64,
+    /// Null if iterations were counted.
+    budget_seconds: Option<f64>,
+    interrupted: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct StartReport {
+    policy: &'static str,
+    makespan: f64,
+}
+
+impl From<Trace> for SearchReport {
+    fn from(trace: Trace) -> Self {
+        Self {
+            start: StartReport { policy: trace.start, makespan: trace.start_makespan },
+            iterations: trace.iterations,
+            budget_seconds: trace.budget_seconds,
+            interrupted: trace.was_interrupted,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -90,8 +122,11 @@ impl Plan {
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
 
-        let plan = policy::plan(policy, settings.seed, &instance)?;
-        let report = report(&job.graph, &instance, policy.name, settings.seed, &plan);
+        let plan = match self.search.search(policy, &instance) {
+            Some(search) => search::plan_until_interrupted(search, policy, settings.seed, &instance, quiet)?,
+            None => policy::plan(policy, settings.seed, &instance)?,
+        };
+        let report = report(&job.graph, &instance, settings.seed, &plan);
         let mut text = if quiet { String::new() } else { show(&report, &instance, &machines, &plan) };
         if let Some(file) = plan_file {
             _ = writeln!(text, "wrote {}", file.path().display());
@@ -109,13 +144,7 @@ impl Plan {
     }
 }
 
-fn report<'a>(
-    job: &'a JobGraph,
-    instance: &'a Instance,
-    policy: &'static str,
-    seed: u64,
-    plan: &policy::Plan,
-) -> Report<'a> {
+fn report<'a>(job: &'a JobGraph, instance: &'a Instance, seed: u64, plan: &policy::Plan) -> Report<'a> {
     let graph = instance.graph();
     let named = |p: &mdts_core::Placement| Named {
         task: graph.task_name(p.task),
@@ -125,7 +154,7 @@ fn report<'a>(
     };
     Report {
         dag: job.name(),
-        policy,
+        policy: plan.policy,
         tasks: instance.tasks(),
         edges: graph.edge_count(),
         nodes: instance.nodes(),
@@ -134,12 +163,13 @@ fn report<'a>(
         seed,
         makespan: plan.objectives.makespan,
         slr: plan.objectives.slr,
-        lower_bound: plan.bounds.best(),
+        lower_bound: plan.lower_bound(),
         lower_bounds: plan.bounds,
         optimal: plan.is_optimal(),
         objectives: plan.objectives,
         plan_seconds: plan.seconds,
         verified: true, // nothing else comes this far
+        search: plan.search.map(SearchReport::from),
         placements: plan.schedule.placements().iter().map(named).collect(),
     }
 }
@@ -172,23 +202,22 @@ fn show(report: &Report<'_>, instance: &Instance, machines: &Machines, plan: &po
         report.data,
     );
     _ = writeln!(text, "  policy       {}, planned in {:.3} ms", report.policy, report.plan_seconds * 1e3);
+    if let Some(trace) = plan.search {
+        _ = writeln!(text, "  search       {}", trace.told(report.makespan));
+    }
     _ = writeln!(text, "  makespan     {} s, verified", number(report.makespan));
-    _ = writeln!(
-        text,
-        "  lower bound  {}",
-        above_bound(report.makespan, &report.lower_bounds, report.optimal)
-    );
+    _ = writeln!(text, "  lower bound  {}", above_bound(report.makespan, report.lower_bound, report.optimal));
     _ = writeln!(text, "  SLR          {}\n", number(report.slr));
     text + &utilisation(instance, plan)
 }
 
 /// `60 s; the plan is at most 33 % above the optimum`.
-pub(super) fn above_bound(makespan: f64, bounds: &Bounds, optimal: bool) -> String {
-    let bound = number(bounds.best());
+pub(super) fn above_bound(makespan: f64, lower_bound: f64, optimal: bool) -> String {
+    let bound = number(lower_bound);
     match optimal {
         true => format!("{bound} s; the plan is optimal"),
-        false if bounds.best() > 0.0 => {
-            let above = (makespan / bounds.best() - 1.0) * 100.0;
+        false if lower_bound > 0.0 => {
+            let above = (makespan / lower_bound - 1.0) * 100.0;
             format!("{bound} s; the plan is at most {above:.1} % above the optimum")
         }
         false => format!("{bound} s"),

@@ -22,6 +22,7 @@ use crate::input::{self, Job, Machines};
 use crate::output::{self, OutputFile};
 use crate::policy::{self, Plan};
 use crate::progress::RunProgress;
+use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::text::{Table, column, count, number};
 use crate::usage::{Meter, Usage};
@@ -41,9 +42,11 @@ pub(crate) struct Run {
     /// Where the tasks run
     #[arg(long, value_enum, default_value_t = Place::Local)]
     on: Place,
-    /// Policy, see mdts policies [default: heft]
+    /// Policy, see mdts policies; after a search it plans anew what is late [default: heft]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
+    #[command(flatten)]
+    search: SearchFlags,
     #[command(flatten)]
     model: ModelFlags,
     /// Run no commands: every task sleeps for its run time on its node times SCALE
@@ -120,7 +123,7 @@ impl Run {
         let meter = Meter::begin();
         let form = self.gantt.as_deref().map(Form::of).transpose()?;
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
-        let ready = self.prepare()?;
+        let ready = self.prepare(quiet)?;
         let silent = quiet || self.json;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
@@ -153,7 +156,7 @@ impl Run {
         }
     }
 
-    fn prepare(&self) -> Result<Ready> {
+    fn prepare(&self, quiet: bool) -> Result<Ready> {
         let other = OtherFlags { policy: self.policy.as_deref(), logs: self.logs.as_deref() };
         let settings = Settings::load(&self.model, other)?;
         let policy = policy::find(&settings.policy)?;
@@ -165,7 +168,10 @@ impl Run {
         }
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
-        let plan = policy::plan(policy, settings.seed, &instance)?;
+        let plan = match self.search.search(policy, &instance) {
+            Some(search) => search::plan(search, policy, settings.seed, &instance, quiet)?,
+            None => policy::plan(policy, settings.seed, &instance)?,
+        };
         let scale = self.emulate.unwrap_or(1.0);
         Ok(Ready { job, machines, instance, settings, policy, plan, scale })
     }
@@ -202,7 +208,11 @@ impl Run {
 
 /// Runs the job; Ctrl-C stops starting tasks, and cancels them the second time.
 async fn drive(ready: &Ready, executor: &mut dyn Executor, quiet: bool) -> Result<RunReport> {
-    let placer = ready.policy.placer(ready.settings.seed);
+    let seed = ready.settings.seed;
+    let placer = match ready.plan.search {
+        Some(_) => search::base(ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
+        None => ready.policy.placer(seed),
+    };
     let mut progress = RunProgress::new(ready.job.graph.len(), quiet);
     let runner = Runner::new(ready.job.graph.clone(), ready.instance.clone(), placer)
         .on_progress(move |moment| progress.show(moment));
@@ -274,14 +284,14 @@ impl Ready {
         });
         Report {
             dag: graph.name(),
-            policy: self.policy.name,
+            policy: self.plan.policy,
             nodes: self.instance.nodes(),
             slots: self.instance.slots().word(),
             data: self.instance.data().word(),
             seed: self.settings.seed,
             makespan: run.makespan,
             planned_makespan: self.plan.objectives.makespan * self.scale,
-            lower_bound: self.plan.bounds.best() * self.scale,
+            lower_bound: self.plan.lower_bound() * self.scale,
             tasks: run.tasks.len(),
             succeeded: run.succeeded(),
             failed: run.failed(),
@@ -330,7 +340,7 @@ impl Ready {
 /// The plan against the lower bound and simple policies.
 fn show_plan(ready: &Ready) -> Result<String> {
     let graph = &ready.job.graph;
-    let (bounds, makespan) = (ready.plan.bounds, ready.plan.objectives.makespan);
+    let (name, makespan) = (ready.plan.policy, ready.plan.objectives.makespan);
     let mut text = format!(
         "{}: {}, {}; {}: {}, {} slots\n",
         graph.name(),
@@ -342,14 +352,20 @@ fn show_plan(ready: &Ready) -> Result<String> {
     );
     _ = writeln!(
         text,
-        "  planned by {} in {:.3} ms: {} s, verified",
-        ready.policy.name,
+        "  planned by {name} in {:.3} ms: {} s, verified",
         ready.plan.seconds * 1e3,
         number(makespan)
     );
-    _ = writeln!(text, "  lower bound {}\n", above_bound(makespan, &bounds, ready.plan.is_optimal()));
-    let mut rows = vec![(ready.policy.name, makespan, ready.plan.objectives.slr)];
-    for name in BASELINES.into_iter().filter(|name| *name != ready.policy.name) {
+    if let Some(trace) = ready.plan.search {
+        _ = writeln!(text, "  {}", trace.told(makespan));
+    }
+    _ = writeln!(
+        text,
+        "  lower bound {}\n",
+        above_bound(makespan, ready.plan.lower_bound(), ready.plan.is_optimal())
+    );
+    let mut rows = vec![(name, makespan, ready.plan.objectives.slr)];
+    for name in BASELINES.into_iter().filter(|known| *known != name) {
         let plan = policy::plan(policy::find(name)?, ready.settings.seed, &ready.instance)?;
         rows.push((name, plan.objectives.makespan, plan.objectives.slr));
     }

@@ -4,6 +4,7 @@ mod bad_input;
 mod contract;
 mod pictures;
 mod running;
+mod search;
 mod settings;
 
 use std::path::PathBuf;

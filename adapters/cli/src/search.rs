@@ -1,0 +1,245 @@
+//! `--budget` and `--iterations`: plans improved by a search, until it ends or Ctrl-C ends it.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mdts_core::Instance;
+use mdts_dag::generate::seeded;
+use mdts_policies::PolicyInfo;
+use mdts_policies::search::{Budget, Control, Found, Search, Start};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::error::{Error, Result};
+use crate::policy::{self, Plan};
+use crate::progress;
+use crate::text::number;
+
+/// The policy that is a search itself.
+pub(crate) const NAME: &str = "search";
+/// The policy that it starts from, and that plans anew in its place.
+const BASE: &str = "heft";
+/// Longest budget in seconds.
+const LONGEST: f64 = 1e9;
+/// Time between two looks at whether Ctrl-C was pressed, and how long the search may take to end itself after that.
+const TICK: Duration = Duration::from_millis(20);
+const GRACE: Duration = Duration::from_millis(100);
+/// Status of a process that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Flags about the search, common to several commands.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct SearchFlags {
+    /// Improve the plan for so many seconds, or until it is proven optimal
+    #[arg(long, value_name = "SECS", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(conflicts_with = "iterations")]
+    budget: Option<f64>,
+    /// Improve the plan by so many trials: slower or faster, but the same plan on every machine
+    #[arg(long, value_name = "N", value_parser = trials, allow_negative_numbers = true)]
+    iterations: Option<u64>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0 && *seconds <= LONGEST);
+    seconds.ok_or_else(|| "expected seconds, more than 0 and at most 1e9; write for example 10".into())
+}
+
+fn trials(text: &str) -> Result<u64, String> {
+    let trials = text.parse().ok().filter(|trials| *trials > 0);
+    trials.ok_or_else(|| "expected a whole number of at least 1; write for example 20000".into())
+}
+
+impl SearchFlags {
+    /// The search that flags ask for; if they do not, but the policy is a search, its own.
+    pub(crate) fn search(self, policy: &PolicyInfo, instance: &Instance) -> Option<Search> {
+        let own = || (policy.name == NAME).then(|| Search::quick(instance));
+        self.budget().map(Search::new).or_else(own)
+    }
+
+    /// Whether one of them was given.
+    pub(crate) fn are_given(self) -> bool {
+        self.budget().is_some()
+    }
+
+    fn budget(self) -> Option<Budget> {
+        let seconds = self.budget.map(Budget::Seconds);
+        seconds.or_else(|| self.iterations.map(Budget::Iterations))
+    }
+}
+
+/// What a search tells beside the plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Trace {
+    /// The budget if it was one of time.
+    pub(crate) budget_seconds: Option<f64>,
+    /// The policy whose plan was improved, and its makespan.
+    pub(crate) start: &'static str,
+    pub(crate) start_makespan: f64,
+    pub(crate) iterations: u64,
+    pub(crate) lower_bound: f64,
+    pub(crate) is_optimal: bool,
+    pub(crate) was_interrupted: bool,
+}
+
+impl Trace {
+    /// What was gained, in one line.
+    pub(crate) fn told(&self, makespan: f64) -> String {
+        let gain = if self.start_makespan > 0.0 { 1.0 - makespan / self.start_makespan } else { 0.0 };
+        format!(
+            "from {} s by {}, {:.1} % shorter after {} trials{}",
+            number(self.start_makespan),
+            self.start,
+            gain * 100.0,
+            self.iterations,
+            if self.was_interrupted { ", interrupted" } else { "" }
+        )
+    }
+}
+
+/// The policy to start from, and to plan with when there is no time to search.
+///
+/// # Errors
+/// None: the registry has it.
+pub(crate) fn base(policy: &'static PolicyInfo) -> Result<&'static PolicyInfo> {
+    if policy.name == NAME { policy::find(BASE) } else { Ok(policy) }
+}
+
+/// Searches and verifies; Ctrl-C ends the process, as nothing is lost but a plan.
+///
+/// # Errors
+/// Those of [`policy::plan`].
+pub(crate) fn plan(
+    search: Search,
+    policy: &'static PolicyInfo,
+    seed: u64,
+    instance: &Instance,
+    quiet: bool,
+) -> Result<Plan> {
+    let begin = Instant::now();
+    let stop = AtomicBool::new(false);
+    let bar = progress::search(quiet);
+    let planned =
+        improve(search, policy, seed, instance, &stop, &mut |found| progress::show_search(&bar, found));
+    bar.finish_and_clear();
+    measured(search, planned?, false, begin, instance)
+}
+
+/// Searches and verifies; Ctrl-C ends the search with the best plan so far, and the process the second time.
+///
+/// A list policy that has begun cannot be interrupted: its thread is left behind if there is a plan already.
+///
+/// # Errors
+/// Those of [`policy::plan`], and [`Error::System`].
+pub(crate) fn plan_until_interrupted(
+    search: Search,
+    policy: &'static PolicyInfo,
+    seed: u64,
+    instance: &Arc<Instance>,
+    quiet: bool,
+) -> Result<Plan> {
+    let begin = Instant::now();
+    let stop = Arc::new(AtomicBool::new(false));
+    obey_interrupts(stop.clone())?;
+    tracing::info!("searching; Ctrl-C ends the search with the best plan so far");
+    let bar = progress::search(quiet);
+    let (sender, better) = channel();
+    let searcher = {
+        let (instance, stop, bar) = (instance.clone(), stop.clone(), bar.clone());
+        thread::spawn(move || {
+            let mut best = f64::INFINITY;
+            let mut observe = |found: &Found| {
+                progress::show_search(&bar, found);
+                if found.schedule.makespan() < best {
+                    best = found.schedule.makespan();
+                    tracing::info!("plan of {best} s after {} trials", found.iterations);
+                    sender.send(found.clone()).ok(); // nobody waits for it after an interrupt
+                }
+            };
+            improve(search, policy, seed, &instance, &stop, &mut observe)
+        })
+    };
+    let mut best = None;
+    let mut stopped = None;
+    let found = loop {
+        match better.recv_timeout(TICK) {
+            Ok(found) => best = Some(found),
+            Err(RecvTimeoutError::Disconnected) => {
+                break searcher.join().unwrap_or_else(|p| resume_unwind(p));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if stop.load(Ordering::Relaxed)
+            && stopped.get_or_insert_with(Instant::now).elapsed() >= GRACE
+            && let Some(found) = best.take()
+        {
+            break Ok(found);
+        }
+    };
+    bar.finish_and_clear();
+    // From here on Ctrl-C ends the process.
+    let was_interrupted = stop.swap(true, Ordering::Relaxed);
+    measured(search, found?, was_interrupted, begin, instance)
+}
+
+fn improve(
+    search: Search,
+    policy: &'static PolicyInfo,
+    seed: u64,
+    instance: &Instance,
+    stop: &AtomicBool,
+    observe: &mut dyn FnMut(&Found),
+) -> Result<Found> {
+    let policy = base(policy)?;
+    let start = Start { policy: policy.name, planner: &*policy.planner() };
+    let begin = Instant::now();
+    let control = Control { stop, clock: &|| begin.elapsed(), observe };
+    Ok(search.improve_from(start, instance, &mut seeded(seed), control)?)
+}
+
+fn measured(
+    search: Search,
+    found: Found,
+    was_interrupted: bool,
+    begin: Instant,
+    instance: &Instance,
+) -> Result<Plan> {
+    let trace = Trace {
+        budget_seconds: match search.budget {
+            Budget::Seconds(seconds) => Some(seconds),
+            Budget::Iterations(_) => None,
+        },
+        start: found.start,
+        start_makespan: found.start_makespan,
+        iterations: found.iterations,
+        lower_bound: found.lower_bound,
+        is_optimal: found.optimal,
+        was_interrupted,
+    };
+    let plan = Plan::measured(NAME, found.schedule, begin.elapsed().as_secs_f64(), instance)?;
+    Ok(Plan { search: Some(trace), ..plan })
+}
+
+/// From now on the first Ctrl-C raises `stop`, and one while it is raised ends the process.
+fn obey_interrupts(stop: Arc<AtomicBool>) -> Result<()> {
+    let error = |source| Error::System { what: "cannot watch signals", source };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(error)?;
+    let mut interrupts = {
+        let _inside = runtime.enter();
+        signal(SignalKind::interrupt()).map_err(error)?
+    };
+    let watch = async move {
+        while interrupts.recv().await.is_some() {
+            if stop.swap(true, Ordering::Relaxed) {
+                std::process::exit(INTERRUPTED);
+            }
+            tracing::warn!(
+                "interrupted: the search ends with the best plan so far; press Ctrl-C again for none"
+            );
+        }
+    };
+    thread::spawn(move || runtime.block_on(watch));
+    Ok(())
+}
