@@ -176,16 +176,22 @@ impl Flows {
 
 #[cfg(test)]
 mod tests {
+    use rand::{Rng as _, SeedableRng};
+
     use super::*;
     use crate::{Link, Network, Node, SlotModel};
 
-    fn three_nodes() -> Flows {
-        let nodes = (0..3).map(|i| Node::new(format!("m{i}"))).collect();
+    fn cluster(nodes: usize) -> Flows {
+        let nodes = (0..nodes).map(|i| Node::new(format!("m{i}"))).collect();
         let network = Network::uniform(Link { latency: 0.0, bandwidth: 10.0 });
         match Cluster::new(nodes, network, SlotModel::Exclusive) {
             Ok(cluster) => Flows::new(&cluster),
             Err(error) => unreachable!("{error}"),
         }
+    }
+
+    fn three_nodes() -> Flows {
+        cluster(3)
     }
 
     fn ends(flows: &mut Flows, mut now: f64) -> Vec<(f64, usize)> {
@@ -255,5 +261,90 @@ mod tests {
         // At 1: 25 and 5 to go. All three have 5 / 1.5 s each, then two, then one.
         flows.begin(1.0, 2, (0.into(), 1.into()), 5.0, 10.0);
         assert_eq!(ends(&mut flows, 1.0), [(2.5, 1), (2.5, 2), (4.5, 0)]);
+    }
+
+    /// A flow of the reference model.
+    struct Slow {
+        flow: usize,
+        ends: (usize, usize),
+        remaining: f64,
+        limit: f64,
+        rate: f64,
+    }
+
+    /// Progressive filling from scratch, flow by flow; all ports have a capacity of 10.
+    fn fill(flows: &mut [Slow], nodes: usize) {
+        let mut left = vec![10.0; 2 * nodes];
+        flows.iter_mut().for_each(|f| f.rate = f64::NAN);
+        while flows.iter().any(|f| f.rate.is_nan()) {
+            let mut open = vec![0.0; 2 * nodes];
+            for f in flows.iter().filter(|f| f.rate.is_nan()) {
+                open[f.ends.0] += 1.0;
+                open[nodes + f.ends.1] += 1.0;
+            }
+            let share = |f: &Slow| {
+                let [from, to] = [f.ends.0, nodes + f.ends.1].map(|port| left[port] / open[port]);
+                f.limit.min(from).min(to)
+            };
+            let shares: Vec<f64> = flows.iter().map(share).collect();
+            let unset = flows.iter().zip(&shares).filter(|(f, _)| f.rate.is_nan());
+            let lowest = unset.map(|(_, share)| *share).fold(f64::INFINITY, f64::min);
+            for (f, share) in flows.iter_mut().zip(shares) {
+                if f.rate.is_nan() && share <= lowest * (1.0 + 1e-12) {
+                    f.rate = lowest;
+                    left[f.ends.0] -= lowest;
+                    left[nodes + f.ends.1] -= lowest;
+                }
+            }
+        }
+    }
+
+    fn nodes_of((from, to): (usize, usize)) -> (NodeId, NodeId) {
+        (NodeId::new(from), NodeId::new(to))
+    }
+
+    /// Random beginnings and aborts: every flow ends when a model that moves all flows at every event says.
+    #[test]
+    fn flows_end_when_a_simple_model_says() {
+        let mut rng = crate::Rng::seed_from_u64(11);
+        for round in 0..100 {
+            let nodes = rng.random_range(2..8);
+            let mut flows = cluster(nodes);
+            let (mut slow, mut now, mut begun, mut ended) = (Vec::<Slow>::new(), 0.0, 0, Vec::new());
+            while begun < 100 || !slow.is_empty() {
+                let event = if begun < 100 { now + rng.random_range(0.0..2.0) } else { f64::INFINITY };
+                fill(&mut slow, nodes);
+                let expected = slow.iter().map(|f| now + f.remaining / f.rate).fold(f64::INFINITY, f64::min);
+                let end = flows.next_end(now).unwrap_or(f64::INFINITY);
+                assert!(
+                    end == expected || (end - expected).abs() <= 1e-9 * expected,
+                    "{round}: {end} {expected}"
+                );
+                let next = event.min(end);
+                slow.iter_mut().for_each(|f| f.remaining -= f.rate * (next - now));
+                now = next;
+                if end <= event {
+                    flows.end_until(now, &mut ended);
+                    assert!(!ended.is_empty());
+                    for flow in ended.drain(..) {
+                        let at = slow.iter().position(|f| f.flow == flow);
+                        let remaining = at.map(|at| slow.swap_remove(at).remaining);
+                        assert!(remaining.is_some_and(|r| r.abs() < 1e-9), "{remaining:?} of {flow}");
+                    }
+                } else if rng.random_bool(0.1) && !slow.is_empty() {
+                    let aborted = slow.swap_remove(rng.random_range(0..slow.len()));
+                    flows.abort(aborted.flow, nodes_of(aborted.ends));
+                } else {
+                    let from = rng.random_range(0..nodes);
+                    let to = (from + rng.random_range(1..nodes)) % nodes;
+                    let limit = if (from + to + round) % 3 == 0 { 2.5 } else { 10.0 };
+                    let remaining = if round % 2 == 0 { 20.0 } else { rng.random_range(1.0..50.0) };
+                    slow.push(Slow { flow: begun, ends: (from, to), remaining, limit, rate: 0.0 });
+                    flows.begin(now, begun, nodes_of((from, to)), remaining, limit);
+                    begun += 1;
+                }
+            }
+            assert_eq!(flows.next_end(now), None);
+        }
     }
 }
