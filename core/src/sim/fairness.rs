@@ -209,7 +209,8 @@ impl FairRates {
         }
     }
 
-    /// Whether the neighbour at this place in the list of a port feels that the port is no longer held at `level`, or is now.
+    /// Whether the neighbour at this place in the list of a port feels that the port is now held at `level`, or no
+    /// longer is.
     fn depends(&self, port: Port, at: usize, level: f64) -> bool {
         let side = &self.sides[port as usize][at];
         lower(side.limit, self.level[side.other as usize]) > level * (1.0 + ROUNDING)

@@ -275,7 +275,9 @@ mod tests {
     /// Progressive filling from scratch, flow by flow; all ports have a capacity of 10.
     fn fill(flows: &mut [Slow], nodes: usize) {
         let mut left = vec![10.0; 2 * nodes];
-        flows.iter_mut().for_each(|f| f.rate = f64::NAN);
+        for f in flows.iter_mut() {
+            f.rate = f64::NAN;
+        }
         while flows.iter().any(|f| f.rate.is_nan()) {
             let mut open = vec![0.0; 2 * nodes];
             for f in flows.iter().filter(|f| f.rate.is_nan()) {
@@ -321,7 +323,9 @@ mod tests {
                     "{round}: {end} {expected}"
                 );
                 let next = event.min(end);
-                slow.iter_mut().for_each(|f| f.remaining -= f.rate * (next - now));
+                for f in &mut slow {
+                    f.remaining -= f.rate * (next - now);
+                }
                 now = next;
                 if end <= event {
                     flows.end_until(now, &mut ended);
