@@ -195,25 +195,20 @@ impl FairRates {
         }
         self.level[port as usize] = fair;
         self.touch(port);
-        for at in 0..self.sides[port as usize].len() {
-            let other = self.sides[port as usize][at].other;
-            self.fair[other as usize] = f64::NAN;
-            if !self.depends(port, at, now) {
-                continue;
+        let sides = std::mem::take(&mut self.sides[port as usize]);
+        for side in &sides {
+            let others = self.level[side.other as usize];
+            self.fair[side.other as usize] = f64::NAN;
+            if lower(side.limit, others) <= now * (1.0 + ROUNDING) {
+                continue; // it does not feel whether this port is held at `now`
             }
             if fair > level {
-                self.look_again(other, now); // has less left
+                self.look_again(side.other, now); // has less left
             } else {
-                self.look_at(other, self.level[other as usize]); // has more left
+                self.look_at(side.other, others); // has more left
             }
         }
-    }
-
-    /// Whether the neighbour at this place in the list of a port feels that the port is now held at `level`, or no
-    /// longer is.
-    fn depends(&self, port: Port, at: usize, level: f64) -> bool {
-        let side = &self.sides[port as usize][at];
-        lower(side.limit, self.level[side.other as usize]) > level * (1.0 + ROUNDING)
+        self.sides[port as usize] = sides;
     }
 
     /// Where a port would be held if its neighbours' levels were final: the root of a concave, piecewise linear
