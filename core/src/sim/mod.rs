@@ -7,7 +7,9 @@
 //! numbers).
 
 mod conditions;
+mod fairness;
 mod flows;
+mod heap;
 mod simulator;
 mod trace;
 mod transfers;

@@ -51,8 +51,6 @@ enum Due {
     Finish(TaskRun, NodeId),
     Staged(JobId, TaskId, NodeId),
     Begin(usize),
-    /// A transfer ends, if the flows have not changed since.
-    Flow(u64),
     Lose(NodeId),
     Join(NodeId),
 }
@@ -92,7 +90,6 @@ struct Simulator<'a, P> {
     /// Per job and task: position of the running attempt in the trace, plus 1.
     running: Vec<Vec<u32>>,
     transfers: Option<Transfers>,
-    flow_version: u64,
     failure: Vec<(Rng, u32)>,
     failures: u32,
     // Scratch.
@@ -124,7 +121,6 @@ impl<'a, P: Placer> Simulator<'a, P> {
             factors: Vec::new(),
             running: Vec::new(),
             transfers: conditions.contention.then(|| Transfers::new(cluster)),
-            flow_version: 0,
             failure: Vec::new(),
             failures: 0,
             events: Vec::new(),
@@ -151,19 +147,33 @@ impl<'a, P: Placer> Simulator<'a, P> {
 
     fn run(&mut self) -> Result<()> {
         while self.jobs.len() < self.arrivals.len() || !self.engine.state().is_finished() {
-            let Some(Reverse(first)) = self.queue.pop() else {
+            let Some((at, flow_ends)) = self.next() else {
                 return Err(Error::Stuck(self.explain()));
             };
-            self.now = first.at;
-            self.take(first.due);
-            while let Some(next) = self.queue.peek().filter(|e| e.0.at == self.now) {
-                let due = next.0.due;
+            self.now = at;
+            while let Some(due) = self.queue.peek().filter(|e| e.0.at == at).map(|e| e.0.due) {
                 self.queue.pop();
                 self.take(due);
+            }
+            if let Some(transfers) = self.transfers.as_mut().filter(|_| flow_ends) {
+                transfers.end_until(at, &mut self.later);
             }
             self.carry_on()?;
         }
         Ok(())
+    }
+
+    /// The time of what happens next, and whether that is the end of a transfer.
+    fn next(&mut self) -> Option<(f64, bool)> {
+        let queued = self.queue.peek().map(|e| e.0.at);
+        if queued == Some(self.now) {
+            return Some((self.now, false)); // transfers that begin at this moment share the network first
+        }
+        let end = self.transfers.as_mut().and_then(|t| t.next_end(self.now));
+        match (queued, end) {
+            (Some(queued), Some(end)) => Some((queued.min(end), end <= queued)),
+            (queued, end) => queued.or(end).map(|at| (at, end.is_some())),
+        }
     }
 
     /// Turns what is due into events for the engine.
@@ -182,12 +192,6 @@ impl<'a, P: Placer> Simulator<'a, P> {
                     transfers.begin(self.now, number, &mut self.later);
                 }
             }
-            Due::Flow(version) if version == self.flow_version => {
-                if let Some(transfers) = &mut self.transfers {
-                    transfers.end_until(self.now, &mut self.later);
-                }
-            }
-            Due::Flow(_) => {}
             Due::Lose(node) => self.lose(node),
             Due::Join(node) => {
                 self.events.push(Event::NodeJoined(node));
@@ -252,13 +256,6 @@ impl<'a, P: Placer> Simulator<'a, P> {
             self.commands = commands;
             self.follow_up();
         }
-        if let Some(transfers) = &mut self.transfers
-            && let Some(at) = transfers.reschedule()
-        {
-            self.flow_version += 1;
-            let due = Due::Flow(self.flow_version);
-            self.push(at.max(self.now), due);
-        }
         Ok(())
     }
 
@@ -286,7 +283,7 @@ impl<'a, P: Placer> Simulator<'a, P> {
                 }
                 match &mut self.transfers {
                     Some(transfers) => {
-                        transfers.stage(self.now, state, instance, (job, task, node), &mut self.later);
+                        transfers.stage(state, instance, (job, task, node), &mut self.later);
                     }
                     None if state.phase(job, task) == Phase::Ready => self.stage_ideally(job, task, node),
                     None => {}
@@ -369,7 +366,7 @@ impl<'a, P: Placer> Simulator<'a, P> {
         let kept = |e: &Event| !matches!(e, Event::Staged { node: n, .. } if *n == node);
         self.events.retain(kept);
         if let Some(transfers) = &mut self.transfers {
-            transfers.lost(self.now, node);
+            transfers.lost(node);
         }
         self.events.push(Event::NodeLost(node));
         self.push(self.now + failures.repair, Due::Join(node));

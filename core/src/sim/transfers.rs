@@ -1,14 +1,17 @@
 //! Moving inputs to nodes under contention: which transfer begins when, and when a task has all it needs.
+//!
+//! Every step costs O(1) per dependency or transfer that it concerns, beside the flows; the loss of a node, and a
+//! task that moves away from it, cost O(transfers on their way to the node).
 
 use mdts_dag::{DataModel, EdgeId, FileId, TaskId};
 use rustc_hash::FxHashMap;
 
-use super::flows::{FlowId, Flows};
+use super::flows::Flows;
 use crate::engine::{JobId, Phase, State};
 use crate::{Cluster, Instance, NodeId};
 
-/// A file of one producer on its way to, or on, one node.
-type Copy = (JobId, TaskId, FileId, NodeId);
+/// A file of one producer.
+type Copy = (JobId, TaskId, FileId);
 
 /// A task that waits for a transfer; void when the task has been moved since.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +27,14 @@ struct Transfer {
     to: NodeId,
     bytes: f64,
     bandwidth: f64,
-    consumers: Vec<Consumer>,
+    consumer: Consumer,
+    /// Others that wait for the same file.
+    others: Vec<Consumer>,
     copy: Option<Copy>,
+    /// Whether the latency is over.
+    flows: bool,
+    /// Position in the list of its destination.
+    at: usize,
 }
 
 /// What a task still lacks on the node that it was placed on.
@@ -34,6 +43,19 @@ struct Need {
     node: Option<NodeId>,
     open: u32,
     move_number: u32,
+    /// How often the node had been lost.
+    losses: u32,
+    /// Earlier nodes to which something has not begun to flow.
+    left: Vec<NodeId>,
+}
+
+/// What is on its way to, or on, one node.
+#[derive(Debug, Clone, Default)]
+struct Destination {
+    transfers: Vec<usize>,
+    /// Copies under way (by transfer) or there (`None`).
+    copies: FxHashMap<Copy, Option<usize>>,
+    losses: u32,
 }
 
 /// Something that the simulator has to do later.
@@ -49,13 +71,13 @@ pub(super) enum Later {
 #[derive(Debug)]
 pub(super) struct Transfers {
     needs: Vec<Vec<Need>>,
+    /// By number. The number of one that was given up during its latency is reused only after its beginning.
     transfers: Vec<Option<Transfer>>,
+    free: Vec<usize>,
+    destinations: Vec<Destination>,
     flows: Flows,
-    of_flow: FxHashMap<FlowId, usize>,
-    /// Copies under way (by transfer) or there (`None`).
-    copies: FxHashMap<Copy, Option<usize>>,
     pub(super) moved_bytes: f64,
-    ended: Vec<FlowId>,
+    ended: Vec<usize>,
 }
 
 impl Transfers {
@@ -63,9 +85,9 @@ impl Transfers {
         Self {
             needs: Vec::new(),
             transfers: Vec::new(),
+            free: Vec::new(),
+            destinations: vec![Destination::default(); cluster.len()],
             flows: Flows::new(cluster),
-            of_flow: FxHashMap::default(),
-            copies: FxHashMap::default(),
             moved_bytes: 0.0,
             ended: Vec::new(),
         }
@@ -78,18 +100,15 @@ impl Transfers {
     /// A task was placed on a node: fetch what its finished parents have left elsewhere.
     pub(super) fn stage(
         &mut self,
-        now: f64,
         state: &State,
         instance: &Instance,
         (job, task, node): (JobId, TaskId, NodeId),
         later: &mut Vec<Later>,
     ) {
-        if self.needs[job.index()][task.index()].move_number > 0 {
-            self.give_up(now, |consumer| consumer.job == job && consumer.task == task);
-        }
+        self.give_up(job, task);
         let parents = instance.graph().parents(task);
         let need = &mut self.needs[job.index()][task.index()];
-        need.node = Some(node);
+        (need.node, need.losses) = (Some(node), self.destinations[node.index()].losses);
         need.move_number += 1;
         need.open = parents.len() as u32;
         for (edge, parent) in instance.graph().parent_edges(task).zip(parents) {
@@ -111,7 +130,8 @@ impl Transfers {
         let graph = instance.graph();
         for (edge, &child) in graph.child_edges(task).iter().zip(graph.children(task)) {
             let need = &self.needs[job.index()][child.index()];
-            if need.node.is_some() && need.node == state.node_of(job, child) {
+            let is_placed = |node: NodeId| self.destinations[node.index()].losses == need.losses;
+            if need.node == state.node_of(job, child) && need.node.is_some_and(is_placed) {
                 self.fetch(state, instance, job, (*edge, task, child), later);
                 self.report(job, child, later);
             }
@@ -137,30 +157,26 @@ impl Transfers {
         let consumer = Consumer { job, task, move_number: need.move_number };
         let link = instance.cluster().network().link(from, to);
         let mut send = |this: &mut Self, bytes: f64, copy: Option<Copy>| {
-            this.needs[job.index()][task.index()].open += 1;
-            match copy.and_then(|copy| this.copies.get(&copy)).copied() {
-                Some(Some(under_way)) => {
-                    this.transfers[under_way].iter_mut().for_each(|t| t.consumers.push(consumer));
-                }
-                Some(None) => this.needs[job.index()][task.index()].open -= 1, // there already
-                None => {
-                    let number = this.transfers.len();
-                    let bandwidth = link.bandwidth;
-                    let consumers = vec![consumer];
-                    this.transfers.push(Some(Transfer { from, to, bytes, bandwidth, consumers, copy }));
-                    if let Some(copy) = copy {
-                        this.copies.insert(copy, Some(number));
-                    }
-                    later.push(Later::Begin(number, link.latency));
-                }
+            let known = copy.and_then(|copy| this.destinations[to.index()].copies.get(&copy)).copied();
+            if known == Some(None) {
+                return; // there already
             }
+            this.needs[job.index()][task.index()].open += 1;
+            if let Some(under_way) = known.flatten() {
+                this.transfers[under_way].iter_mut().for_each(|t| t.others.push(consumer));
+                return;
+            }
+            let (bandwidth, others, at) = (link.bandwidth, Vec::new(), 0);
+            let number =
+                this.add(Transfer { from, to, bytes, bandwidth, consumer, others, copy, flows: false, at });
+            later.push(Later::Begin(number, link.latency));
         };
         match instance.data() {
             DataModel::Edges => send(self, graph.edge_bytes(edge), None),
             DataModel::Files => {
                 let files = graph.edge_files(edge);
                 for &file in files {
-                    send(self, graph.file_bytes(file), Some((job, parent, file, to)));
+                    send(self, graph.file_bytes(file), Some((job, parent, file)));
                 }
                 let direct = graph.edge_direct_bytes(edge);
                 if direct > 0.0 || files.is_empty() {
@@ -170,42 +186,71 @@ impl Transfers {
         }
     }
 
+    fn add(&mut self, mut transfer: Transfer) -> usize {
+        let number = self.free.pop().unwrap_or(self.transfers.len());
+        let destination = &mut self.destinations[transfer.to.index()];
+        transfer.at = destination.transfers.len();
+        destination.transfers.push(number);
+        if let Some(copy) = transfer.copy {
+            destination.copies.insert(copy, Some(number));
+        }
+        if number == self.transfers.len() {
+            self.transfers.push(Some(transfer));
+        } else {
+            self.transfers[number] = Some(transfer);
+        }
+        number
+    }
+
+    /// Takes a transfer off all lists.
+    fn remove(&mut self, number: usize) -> Option<Transfer> {
+        let transfer = self.transfers[number].take()?;
+        let list = &mut self.destinations[transfer.to.index()].transfers;
+        list.swap_remove(transfer.at);
+        if let Some(moved) = list.get(transfer.at).and_then(|moved| self.transfers[*moved].as_mut()) {
+            moved.at = transfer.at;
+        }
+        Some(transfer)
+    }
+
     /// The latency of a transfer is over: its bytes begin to flow.
     pub(super) fn begin(&mut self, now: f64, number: usize, later: &mut Vec<Later>) {
-        let Some(transfer) = &self.transfers[number] else { return };
+        let Some(transfer) = &mut self.transfers[number] else {
+            self.free.push(number);
+            return;
+        };
         self.moved_bytes += transfer.bytes;
         if transfer.bytes <= 0.0 || transfer.bandwidth.is_infinite() {
             self.arrived(number, later);
             return;
         }
-        let flow = self.flows.begin(now, transfer.from, transfer.to, transfer.bytes, transfer.bandwidth);
-        self.of_flow.insert(flow, number);
+        transfer.flows = true;
+        let ends = (transfer.from, transfer.to);
+        self.flows.begin(now, number, ends, transfer.bytes, transfer.bandwidth);
     }
 
-    /// If transfers have begun or ended since the last call: when the next one ends.
-    pub(super) fn reschedule(&mut self) -> Option<f64> {
-        self.flows.reschedule()
+    /// When the next transfer ends, if none begins before.
+    pub(super) fn next_end(&mut self, now: f64) -> Option<f64> {
+        self.flows.next_end(now)
     }
 
     /// Ends the transfers that are due.
     pub(super) fn end_until(&mut self, now: f64, later: &mut Vec<Later>) {
         let mut ended = std::mem::take(&mut self.ended);
-        ended.clear();
         self.flows.end_until(now, &mut ended);
-        for flow in &ended {
-            if let Some(number) = self.of_flow.remove(flow) {
-                self.arrived(number, later);
-            }
+        for number in ended.drain(..) {
+            self.arrived(number, later);
         }
         self.ended = ended;
     }
 
     fn arrived(&mut self, number: usize, later: &mut Vec<Later>) {
-        let Some(transfer) = self.transfers[number].take() else { return };
+        let Some(transfer) = self.remove(number) else { return };
+        self.free.push(number);
         if let Some(copy) = transfer.copy {
-            self.copies.insert(copy, None);
+            self.destinations[transfer.to.index()].copies.insert(copy, None);
         }
-        for Consumer { job, task, move_number } in transfer.consumers {
+        for Consumer { job, task, move_number } in std::iter::once(transfer.consumer).chain(transfer.others) {
             let need = &mut self.needs[job.index()][task.index()];
             if need.move_number == move_number {
                 need.open -= 1;
@@ -221,44 +266,47 @@ impl Transfers {
         }
     }
 
-    /// Ends transfers for consumers that do not want them any more. Files go on: they are of use to others.
-    fn give_up(&mut self, now: f64, is_void: impl Fn(&Consumer) -> bool) {
-        for flow in self.flows.active().to_vec() {
-            let Some(&number) = self.of_flow.get(&flow) else { continue };
-            let Some(transfer) = &mut self.transfers[number] else { continue };
-            let wanted = transfer.consumers.len();
-            transfer.consumers.retain(|consumer| !is_void(consumer));
-            if transfer.copy.is_none() && wanted > 0 && transfer.consumers.is_empty() {
-                self.end(now, flow, number);
-            }
-        }
+    /// Ends what flows to a task that is placed anew. Files go on: they are of use to others. So do transfers in
+    /// their latency, until the task moves again.
+    fn give_up(&mut self, job: JobId, task: TaskId) {
+        let need = &mut self.needs[job.index()][task.index()];
+        let Some(node) = need.node else { return };
+        let mut nodes = std::mem::take(&mut need.left);
+        nodes.push(node);
+        nodes.retain(|node| self.end_direct(job, task, *node));
+        self.needs[job.index()][task.index()].left = nodes;
     }
 
-    fn end(&mut self, now: f64, flow: FlowId, number: usize) {
-        self.flows.abort(now, flow);
-        self.of_flow.remove(&flow);
-        self.transfers[number] = None;
+    /// Ends what flows to a task on this node and is no file; returns whether some of it has not begun to flow.
+    fn end_direct(&mut self, job: JobId, task: TaskId, node: NodeId) -> bool {
+        let of_task = |t: &Transfer| t.copy.is_none() && (t.consumer.job, t.consumer.task) == (job, task);
+        let find = |number: &usize| Some((*number, self.transfers[*number].as_ref()?));
+        let direct = self.destinations[node.index()].transfers.iter().filter_map(find);
+        let (flowing, begin_later): (Vec<_>, Vec<_>) = direct
+            .filter(|(_, transfer)| of_task(transfer))
+            .map(|(number, transfer)| (number, transfer.flows))
+            .partition(|(_, flows)| *flows);
+        for (number, _) in flowing {
+            self.end(number);
+        }
+        !begin_later.is_empty()
+    }
+
+    /// Ends a transfer before its time.
+    fn end(&mut self, number: usize) {
+        if let Some(Transfer { from, to, flows: true, .. }) = self.remove(number) {
+            self.flows.abort(number, (from, to));
+            self.free.push(number);
+        }
     }
 
     /// A node is lost, with all that was there or on its way there.
-    pub(super) fn lost(&mut self, now: f64, node: NodeId) {
-        for flow in self.flows.active().to_vec() {
-            if let Some(&number) = self.of_flow.get(&flow)
-                && self.transfers[number].as_ref().is_some_and(|t| t.to == node)
-            {
-                self.end(now, flow, number);
-            }
+    pub(super) fn lost(&mut self, node: NodeId) {
+        while let Some(&number) = self.destinations[node.index()].transfers.last() {
+            self.end(number);
         }
-        // Those that wait for their latency.
-        for transfer in &mut self.transfers {
-            transfer.take_if(|t| t.to == node);
-        }
-        self.copies.retain(|copy, _| copy.3 != node);
-        for need in self.needs.iter_mut().flatten() {
-            if need.node == Some(node) {
-                need.node = None;
-                need.move_number += 1;
-            }
-        }
+        let destination = &mut self.destinations[node.index()];
+        destination.copies.clear();
+        destination.losses += 1;
     }
 }
