@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
-use super::params::{Params, with_values};
+use super::params::Params;
+use super::storage::with_values;
 
 /// The key of the metadata.
 const KEY: &str = "mdts";
@@ -49,7 +50,7 @@ struct Matrix {
 pub fn to_bytes<C: Serialize>(header: &Header<C>, params: &[&Params]) -> Result<Vec<u8>> {
     let mut all: BTreeMap<&str, (Vec<usize>, Vec<u8>)> = BTreeMap::new();
     for (name, var) in params.iter().flat_map(|p| p.iter()) {
-        let bytes = with_values(var, |values| {
+        let bytes = with_values(var, |values: &[f32]| {
             let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
             check_finite(name, values).map(|()| bytes)
         })??;
@@ -187,13 +188,15 @@ mod tests {
 
     const FEATURES: u32 = 3;
 
-    fn params(seed: u64, sizes: &[(&str, usize, usize)]) -> Params {
+    fn params(seed: u64, sizes: &Sizes) -> Params {
         let (mut params, mut rng) = (Params::default(), Rng::seed_from_u64(seed));
         for (name, rows, columns) in sizes {
             params.add(*name, *rows, *columns, Init::Uniform { bound: 1.0 }, &mut rng).unwrap();
         }
         params
     }
+
+    type Sizes = [(&'static str, usize, usize)];
 
     const SIZES: [(&str, usize, usize); 2] = [("w", 2, 3), ("b", 1, 3)];
 
@@ -291,7 +294,7 @@ mod tests {
     #[test]
     fn tensors_that_do_not_fit_are_named_and_nothing_is_loaded() {
         let checkpoint = parse(&bytes()).unwrap();
-        let cases: [(&[(&str, usize, usize)], &str); 4] = [
+        let cases: [(&Sizes, &str); 4] = [
             (&[("w", 2, 3), ("b", 1, 4)], "shape of tensor 'b': found [1, 3], expected [1, 4]"),
             (&[("w", 2, 3), ("b", 3, 1)], "shape of tensor 'b': found [1, 3], expected [3, 1]"),
             (&[("w", 2, 3)], "tensor 'b' of the checkpoint is unknown"),

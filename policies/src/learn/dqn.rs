@@ -18,10 +18,10 @@ use super::error::{Error, Result};
 use super::gradients::Gradients;
 use super::network::Network;
 use super::optimizer::{Adam, AdamConfig};
-use super::params::with_values;
 use super::policy_gradient::Losses;
 use super::replay::{Pick, Priorities, Replay};
 use super::schedule::Schedule;
+use super::storage::with_values;
 use super::transition::{Transition, Window};
 
 /// How the target network follows.
@@ -209,7 +209,7 @@ where
             };
             let ended = feedback.end != End::Open;
             window.push(observation, choices, feedback.reward, self.config.discount);
-            window.take(next, ended, self.config.n_step, |transition| self.replay.push(transition));
+            window.take(next.as_ref(), ended, self.config.n_step, |transition| self.replay.push(transition));
             if ended {
                 environment.reset()?;
             }
@@ -254,7 +254,7 @@ pub fn best<N: Network<Output = Tensor>>(
 ) -> Result<Vec<Vec<u32>>> {
     let all = network.forward(observations)?.contiguous()?;
     let (_, branches, options) = all.dims3()?;
-    with_values(&all, |all| {
+    with_values(&all, |all: &[f32]| {
         let rows = masks.iter().zip(all.chunks((branches * options).max(1)));
         rows.map(|(mask, values)| {
             check_fits(mask, branches, options)?;
@@ -308,7 +308,7 @@ fn targets<N: Network<Output = Tensor>>(
     let chosen = best(if double { network } else { target }, &seen, &masks)?;
     let values = target.forward(&seen)?.contiguous()?;
     let (_, branches, options) = values.dims3()?;
-    with_values(&values, |values| {
+    with_values(&values, |values: &[f32]| {
         for ((i, chosen), values) in open.iter().zip(chosen).zip(values.chunks(branches * options)) {
             let sum: f32 = chosen.iter().zip(values.chunks(options)).map(|(o, row)| row[*o as usize]).sum();
             worth[*i] += batch[*i].discount * sum / chosen.len().max(1) as f32;
@@ -335,7 +335,7 @@ fn fit(values: &Tensor, chosen: &[&[u32]], targets: &[f32], picks: &[Pick], hube
     let values = values.contiguous()?;
     let mut gradient = vec![0.0; values.elem_count()];
     let (mut loss, mut errors) = (0.0, Vec::with_capacity(samples));
-    with_values(&values, |values| {
+    with_values(&values, |values: &[f32]| {
         for (sample, chosen) in chosen.iter().enumerate() {
             if chosen.len() > branches {
                 return Err(Error::size("choices", chosen.len(), branches));

@@ -1,5 +1,6 @@
 //! What can go wrong when something is learned or a checkpoint is read.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 /// Errors of the learning blocks. Each says what is wrong, where, and what would be right.
@@ -105,7 +106,7 @@ pub enum Error {
 
 impl Error {
     /// Something of size `found` that should be `expected`.
-    pub(super) fn size(what: impl Into<String>, found: impl ToString, expected: impl ToString) -> Self {
+    pub(super) fn size(what: impl Into<String>, found: impl Display, expected: impl Display) -> Self {
         Self::Size { what: what.into(), found: found.to_string(), expected: expected.to_string() }
     }
 

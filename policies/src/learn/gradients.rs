@@ -6,7 +6,8 @@
 use candle_core::Tensor;
 
 use super::error::{Error, Result};
-use super::params::{Params, with_values};
+use super::params::Params;
+use super::storage::with_values;
 
 /// One gradient per parameter, all finite.
 #[derive(Debug)]

@@ -1,14 +1,9 @@
-//! Layers: linear, activations, layer normalisation, and stacks of them.
-//!
-//! Weights lie as [inputs, outputs] and biases join as ones [rows, 1] x bias [1, outputs]: both gradients are then plain
-//! matrix products. The transposed weight and the broadcast bias that are usual elsewhere cost several times as much in
-//! candle's backward. Normalisation is spelled out because candle's fused one has no backward.
-//! Source: Ba, Kiros, Hinton: Layer normalization, 2016.
+//! Layers: linear ones and stacks of them. Weights lie as [inputs, outputs], so that no product needs a transposed copy.
 
 use candle_core::{D, Tensor};
 use mdts_core::Rng;
-use serde::{Deserialize, Serialize};
 
+use super::affine::{Activation, affine};
 use super::error::Result;
 use super::params::{Init, Params};
 
@@ -49,75 +44,15 @@ impl Linear {
     /// # Errors
     /// [`super::Error::Tensor`] if the last dimension is not the number of inputs.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        by_rows(x, |x| Ok((x.matmul(&self.weight)? + repeat(&self.bias, x.dim(0)?)?)?))
+        self.activated(x, Activation::Identity)
     }
-}
 
-/// What follows a linear layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Activation {
-    /// max(x, 0)
-    Relu,
-    /// Hyperbolic tangent.
-    Tanh,
-}
-
-impl Activation {
-    /// Applies it to every number.
+    /// The outputs followed by an activation, as one operation.
     ///
     /// # Errors
-    /// [`super::Error::Tensor`] for a tensor that is not of floats.
-    pub fn forward(self, x: &Tensor) -> Result<Tensor> {
-        Ok(match self {
-            Self::Relu => x.relu()?,
-            Self::Tanh => x.tanh()?,
-        })
-    }
-
-    /// The gain that keeps the spread of values from layer to layer.
-    pub fn gain(self) -> f32 {
-        match self {
-            Self::Relu => std::f32::consts::SQRT_2,
-            Self::Tanh => 5.0 / 3.0,
-        }
-    }
-}
-
-/// Shifts and scales the last dimension to mean 0 and variance 1, then by learnt factors.
-#[derive(Debug, Clone)]
-pub struct LayerNorm {
-    /// [1, width]
-    scale: Tensor,
-    /// [1, width]
-    shift: Tensor,
-}
-
-impl LayerNorm {
-    const EPSILON: f64 = 1e-5;
-
-    /// Adds `NAME.scale`, which starts at one, and `NAME.shift`, which starts at zero.
-    ///
-    /// # Errors
-    /// [`super::Error::Setting`] if the name is taken.
-    pub fn new(params: &mut Params, name: &str, width: usize, rng: &mut Rng) -> Result<Self> {
-        let scale = params.add(format!("{name}.scale"), 1, width, Init::Constant(1.0), rng)?;
-        let shift = params.add(format!("{name}.shift"), 1, width, Init::Constant(0.0), rng)?;
-        Ok(Self { scale, shift })
-    }
-
-    /// Each row normalised.
-    ///
-    /// # Errors
-    /// [`super::Error::Tensor`] if the last dimension is not the width.
-    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        by_rows(x, |x| {
-            let rows = x.dim(0)?;
-            let centred = x.broadcast_sub(&x.mean_keepdim(D::Minus1)?)?;
-            let deviation = (centred.sqr()?.mean_keepdim(D::Minus1)? + Self::EPSILON)?.sqrt()?;
-            let normal = centred.broadcast_div(&deviation)?;
-            Ok((normal.mul(&repeat(&self.scale, rows)?)? + repeat(&self.shift, rows)?)?)
-        })
+    /// As [`Linear::forward`].
+    pub fn activated(&self, x: &Tensor, activation: Activation) -> Result<Tensor> {
+        by_rows(x, |x| Ok(affine(x, &self.weight, &self.bias, activation)?))
     }
 }
 
@@ -158,14 +93,14 @@ impl Mlp {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let mut x = x.clone();
         for layer in &self.layers {
-            x = self.activation.forward(&layer.forward(&x)?)?;
+            x = layer.activated(&x, self.activation)?;
         }
         Ok(x)
     }
 }
 
 /// Computes on a matrix of all rows, whatever dimensions come before the last.
-fn by_rows(x: &Tensor, compute: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+pub(super) fn by_rows(x: &Tensor, compute: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     if x.rank() == 2 {
         return compute(x);
     }
@@ -177,53 +112,13 @@ fn by_rows(x: &Tensor, compute: impl FnOnce(&Tensor) -> Result<Tensor>) -> Resul
     Ok(y.reshape(dims)?)
 }
 
-/// The row [1, width] for each of so many rows. Its gradient is a matrix product instead of a strided sum.
-fn repeat(row: &Tensor, rows: usize) -> Result<Tensor> {
-    if rows == 1 {
-        return Ok(row.clone());
-    }
-    Ok(Tensor::ones((rows, 1), row.dtype(), row.device())?.matmul(row)?)
-}
-
 #[cfg(test)]
 mod tests {
     use candle_core::{DType, Device, Var};
-    use rand::{Rng as _, SeedableRng};
+    use rand::SeedableRng;
 
     use super::*;
-
-    fn variable(rows: usize, columns: usize, seed: u64) -> Var {
-        let mut rng = Rng::seed_from_u64(seed);
-        let values: Vec<f64> = (0..rows * columns).map(|_| rng.random_range(-1.0..1.0)).collect();
-        Var::from_vec(values, (rows, columns), &Device::Cpu).unwrap()
-    }
-
-    fn values(tensor: &Tensor) -> Vec<f64> {
-        tensor.flatten_all().unwrap().to_vec1().unwrap()
-    }
-
-    /// Compares backward with central differences in f64. The loss weighs every output differently.
-    fn check(vars: &[&Var], forward: impl Fn() -> Tensor) {
-        let y = forward();
-        let weights = variable(1, y.elem_count(), 99).as_detached_tensor().reshape(y.shape()).unwrap();
-        let loss = || (forward() * &weights).unwrap().sum_all().unwrap();
-        let gradients = loss().backward().unwrap();
-        for var in vars {
-            let analytic = values(gradients.get(var).expect("a gradient"));
-            let start = values(var);
-            for i in 0..start.len() {
-                let at = |step: f64| {
-                    let mut moved = start.clone();
-                    moved[i] += step;
-                    var.set(&Tensor::from_vec(moved, var.shape(), &Device::Cpu).unwrap()).unwrap();
-                    loss().to_scalar::<f64>().unwrap()
-                };
-                let numeric = (at(1e-5) - at(-1e-5)) / 2e-5;
-                assert!((analytic[i] - numeric).abs() < 1e-6, "{i}: {} {numeric}", analytic[i]);
-            }
-            var.set(&Tensor::from_vec(start, var.shape(), &Device::Cpu).unwrap()).unwrap();
-        }
-    }
+    use crate::learn::numeric::{check, numbers, variable};
 
     fn linear(inputs: usize, outputs: usize, seed: u64) -> (Linear, Var, Var) {
         let (weight, bias) = (variable(inputs, outputs, seed), variable(1, outputs, seed + 1));
@@ -235,8 +130,10 @@ mod tests {
         let weight = Tensor::new(&[[1.0_f64, 2.0], [3.0, 4.0]], &Device::Cpu).unwrap();
         let bias = Tensor::new(&[[10.0_f64, 20.0]], &Device::Cpu).unwrap();
         let layer = Linear { weight, bias };
-        let x = Tensor::new(&[[1.0_f64, 1.0], [2.0, 0.0], [0.0, -1.0]], &Device::Cpu).unwrap();
-        assert_eq!(values(&layer.forward(&x).unwrap()), [14.0, 26.0, 12.0, 24.0, 7.0, 16.0]);
+        let x = Tensor::new(&[[1.0_f64, 1.0], [2.0, 0.0], [0.0, -9.0]], &Device::Cpu).unwrap();
+        assert_eq!(numbers(&layer.forward(&x).unwrap()), [14.0, 26.0, 12.0, 24.0, -17.0, -16.0]);
+        let relu = layer.activated(&x, Activation::Relu).unwrap();
+        assert_eq!(numbers(&relu), [14.0, 26.0, 12.0, 24.0, 0.0, 0.0]);
         let deep = x.reshape((3, 1, 2)).unwrap();
         assert_eq!(layer.forward(&deep).unwrap().dims(), [3, 1, 2]);
         assert_eq!(layer.outputs(), 2);
@@ -244,11 +141,37 @@ mod tests {
     }
 
     #[test]
+    fn values_are_those_of_candle() {
+        for (rows, inputs, outputs) in
+            [(0, 3, 2), (1, 1, 1), (1, 13, 5), (3, 8, 9), (4, 5, 6), (5, 7, 9), (70, 33, 17)]
+        {
+            let (layer, weight, bias) = linear(inputs, outputs, 1);
+            let x = variable(rows, inputs, 5);
+            let y = numbers(&layer.activated(&x, Activation::Tanh).unwrap());
+            let expected = if rows == 0 {
+                Vec::new()
+            } else {
+                let sum = x.matmul(&weight).unwrap().broadcast_add(&bias).unwrap();
+                numbers(&sum.tanh().unwrap())
+            };
+            assert_eq!(y.len(), expected.len());
+            assert!(y.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{rows} {inputs} {outputs}");
+        }
+    }
+
+    #[test]
     fn gradients_of_linear() {
-        for rows in [1, 4] {
-            let (layer, weight, bias) = linear(3, 2, 1);
-            let x = variable(rows, 3, 5);
-            check(&[&weight, &bias, &x], || layer.forward(&x).unwrap());
+        for rows in [1, 4, 6] {
+            for activation in [Activation::Identity, Activation::Relu, Activation::Tanh] {
+                let (layer, weight, bias) = linear(3, 2, 1);
+                let x = variable(rows, 3, 5);
+                check(&[&weight, &bias, &x], || layer.activated(&x, activation).unwrap());
+                // A strided input, and a gradient that is broadcast.
+                let turned = x.reshape((3, rows)).unwrap().t().unwrap();
+                check(&[&weight, &bias, &x], || {
+                    layer.activated(&turned, activation).unwrap().sum_all().unwrap()
+                });
+            }
         }
     }
 
@@ -259,22 +182,7 @@ mod tests {
             let stack = Mlp { layers: vec![first, second], activation };
             let x = variable(4, 3, 5);
             check(&[&w1, &b1, &w2, &b2, &x], || stack.forward(&x).unwrap());
-        }
-    }
-
-    #[test]
-    fn normalisation() {
-        let (scale, shift, x) = (variable(1, 4, 1), variable(1, 4, 2), variable(6, 4, 3));
-        let norm = LayerNorm { scale: scale.as_tensor().clone(), shift: shift.as_tensor().clone() };
-        check(&[&scale, &shift, &x], || norm.forward(&x).unwrap());
-        check(&[&scale, &x], || norm.forward(&x.reshape((2, 3, 4)).unwrap()).unwrap());
-
-        let mut params = Params::default();
-        let norm = LayerNorm::new(&mut params, "norm", 4, &mut Rng::seed_from_u64(1)).unwrap();
-        let y = norm.forward(&Tensor::new(&[[1.0_f32, 2.0, 3.0, 6.0]], &Device::Cpu).unwrap()).unwrap();
-        let deviation = 3.5_f32.sqrt();
-        for (found, expected) in y.to_vec2::<f32>().unwrap()[0].iter().zip([-2.0, -1.0, 0.0, 3.0]) {
-            assert!((found - expected / deviation).abs() < 1e-4);
+            check(&[&w1, &x], || stack.forward(&x.reshape((2, 2, 3)).unwrap()).unwrap());
         }
     }
 

@@ -5,22 +5,26 @@
 //! the caller repeats, so that progress, checkpoints and the end of a run are the caller's. Randomness comes from the
 //! generators that are handed in: on one thread the same seed gives the same weights.
 //!
-//! Networks are small, so candle's threads cost more than they bring: programs that train should set
-//! `RAYON_NUM_THREADS=1` for themselves and use further cores for further environments or seeds.
+//! Layers compute on the calling thread: networks are small, and further cores serve better for further environments or
+//! seeds.
 //!
 //! Below the trainers: parameters ([`Params`]) and layers ([`Linear`], [`Mlp`], [`LayerNorm`]); masked choices with
 //! branches ([`Categorical`], [`BranchDistribution`]); [`Gradients`] with clipping, [`Adam`], [`Schedule`]s; [`returns`] and
 //! [`Replay`]; and [`checkpoint`]s that refuse what does not fit.
 
 mod actor_critic;
+mod affine;
 mod categorical;
 pub mod checkpoint;
 pub mod dqn;
 mod environment;
 mod error;
 mod gradients;
+mod layer_norm;
 mod layers;
 mod network;
+#[cfg(test)]
+mod numeric;
 mod optimizer;
 mod params;
 mod policy_gradient;
@@ -29,17 +33,20 @@ mod replay;
 pub mod returns;
 mod rollout;
 mod schedule;
+mod storage;
 mod sum_tree;
 mod transition;
 
 pub use actor_critic::{Actor, ActorCritic, ActorCriticConfig, Progress, train_asynchronously};
+pub use affine::Activation;
 pub use categorical::{BranchDistribution, Categorical, Mask};
 pub use checkpoint::{Checkpoint, Header};
 pub use dqn::{Dqn, DqnConfig, Follow};
 pub use environment::{End, Environment, Feedback};
 pub use error::{Error, Result};
 pub use gradients::Gradients;
-pub use layers::{Activation, LayerNorm, Linear, Mlp};
+pub use layer_norm::LayerNorm;
+pub use layers::{Linear, Mlp};
 pub use network::{BranchConfig, DuelingNetwork, Heads, Network, PolicyNetwork, dueling, stack};
 pub use optimizer::{Adam, AdamConfig};
 pub use params::{Init, Params};

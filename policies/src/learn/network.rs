@@ -10,8 +10,9 @@ use candle_core::{D, Device, Tensor};
 use mdts_core::Rng;
 use serde::{Deserialize, Serialize};
 
+use super::affine::Activation;
 use super::error::{Error, Result};
-use super::layers::{Activation, Linear, Mlp};
+use super::layers::{Linear, Mlp};
 use super::params::{Init, Params};
 
 /// A network that trainers can train.

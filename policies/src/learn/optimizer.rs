@@ -7,12 +7,13 @@
 
 use std::cell::RefCell;
 
-use candle_core::{CpuStorage, InplaceOp2, Layout};
+use candle_core::{CpuStorage, InplaceOp2, Layout, Var};
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
 use super::gradients::Gradients;
-use super::params::{Params, with_values};
+use super::params::Params;
+use super::storage::{values, with_values};
 
 /// Where the number of steps is kept among the moments of [`Adam::state`].
 const STEPS: &str = "adam.steps";
@@ -120,8 +121,8 @@ impl Adam {
     /// # Errors
     /// [`Error::Size`] if the state belongs to other parameters; nothing has changed then.
     pub fn restore(&mut self, state: &Params) -> Result<()> {
-        let copy = |var| with_values(var, <[f32]>::to_vec);
-        let all = state.iter().map(|(_, var)| copy(var)).collect::<Result<Vec<_>>>()?;
+        let copy = |(_, var): (_, &Var)| Ok(with_values(var, <[f32]>::to_vec)?);
+        let all = state.iter().map(copy).collect::<Result<Vec<_>>>()?;
         let expected: Vec<usize> = self.moments.iter().flat_map(|m| [m.first.len(); 2]).chain([1]).collect();
         let found: Vec<usize> = all.iter().map(Vec::len).collect();
         if found != expected {
@@ -198,13 +199,12 @@ impl InplaceOp2 for InPlace<'_> {
         gradients: &CpuStorage,
         gradients_layout: &Layout,
     ) -> candle_core::Result<()> {
-        let ranges = (weights_layout.contiguous_offsets(), gradients_layout.contiguous_offsets());
-        let (CpuStorage::F32(weights), CpuStorage::F32(gradients), (Some((a, b)), Some((c, d)))) =
-            (weights, gradients, ranges)
+        let gradients = values((gradients, gradients_layout))?;
+        let (CpuStorage::F32(weights), Some((start, end))) = (weights, weights_layout.contiguous_offsets())
         else {
-            candle_core::bail!("adam needs contiguous f32 tensors");
+            candle_core::bail!("adam: contiguous weights of f32 expected");
         };
-        self.update.apply(&mut weights[a..b], &gradients[c..d], &mut self.moments.borrow_mut());
+        self.update.apply(&mut weights[start..end], gradients, &mut self.moments.borrow_mut());
         Ok(())
     }
 }
@@ -238,8 +238,7 @@ mod tests {
     /// The formula of the paper in f64.
     fn by_hand(start: f64, all: &[f64], rate: f64, decay: f64) -> f64 {
         let (mut w, mut m, mut v) = (start, 0.0, 0.0);
-        for (i, g) in all.iter().enumerate() {
-            let t = i as i32 + 1;
+        for (t, g) in (1..).zip(all) {
             m = 0.9 * m + 0.1 * g;
             v = 0.999 * v + 0.001 * g * g;
             let step = (m / (1.0 - 0.9_f64.powi(t))) / ((v / (1.0 - 0.999_f64.powi(t))).sqrt() + 1e-8);

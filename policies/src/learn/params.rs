@@ -2,10 +2,10 @@
 //!
 //! All randomness comes from the generator that is handed in, and everything that walks the parameters (clipping,
 //! optimizer, checkpoints) does so in this order, so that a run can be repeated bit for bit.
-//! Source of the orthogonal start: Saxe, McClelland, Ganguli: Exact solutions to the nonlinear dynamics of learning
+//! Source of the orthogonal start: Saxe et al.: Exact solutions to the nonlinear dynamics of learning
 //! in deep linear neural networks, ICLR 2014; of the scaled one: He et al.: Delving deep into rectifiers, ICCV 2015.
 
-use candle_core::{CpuStorage, Device, Storage, Tensor, Var};
+use candle_core::{Device, Tensor, Var};
 use mdts_core::Rng;
 use rand::Rng as _;
 
@@ -21,7 +21,7 @@ pub enum Init {
         /// The largest absolute value.
         bound: f32,
     },
-    /// Normal with standard deviation gain / sqrt(inputs). Gain sqrt 2 suits layers before a ReLU.
+    /// Normal with standard deviation gain / sqrt(inputs). Gain sqrt 2 suits layers with [`super::Activation::Relu`].
     Kaiming {
         /// Factor of all values.
         gain: f32,
@@ -203,23 +203,10 @@ fn orthonormal(vectors: usize, length: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
         let norm = vector.iter().map(|a| a * a).sum::<f64>().sqrt();
         // A draw within the span of the others, practically impossible, is drawn again.
         if norm > 1e-6 {
-            vector.iter_mut().for_each(|a| *a /= norm);
-            basis.push(vector);
+            basis.push(vector.iter().map(|a| a / norm).collect());
         }
     }
     basis
-}
-
-/// Lends the numbers of a contiguous f32 tensor without copying them.
-pub(super) fn with_values<T>(tensor: &Tensor, read: impl FnOnce(&[f32]) -> T) -> Result<T> {
-    let (storage, layout) = tensor.storage_and_layout();
-    let Some((start, end)) = layout.contiguous_offsets() else {
-        return Err(Error::size("layout of a tensor", "strided", "contiguous"));
-    };
-    match &*storage {
-        Storage::Cpu(CpuStorage::F32(values)) => Ok(read(&values[start..end])),
-        _ => Err(Error::size("type of a tensor", format!("{:?}", tensor.dtype()), "f32 on the CPU")),
-    }
 }
 
 #[cfg(test)]

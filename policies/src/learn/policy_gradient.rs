@@ -1,7 +1,7 @@
 //! The loss of policy-gradient methods for policies with branches.
 //!
-//! Per sample, with sums over the branches k: a policy term in log pi = sum log pi_k, plus `value_weight` times the
-//! squared error of the value, minus `entropy_weight` times sum H(pi_k); the mean over samples. Its gradient by the
+//! Per sample, with sums over the branches k: a policy term in log pi, their sum of log-probabilities, plus `value_weight` times the
+//! squared error of the value, minus `entropy_weight` times the sum of entropies; the mean over samples. Its gradient by the
 //! outputs of the network is written out on plain slices, and only the network itself is differentiated automatically:
 //! the loss that candle sees is the sum of outputs times these constants. O(samples x branches x options).
 
@@ -10,8 +10,8 @@ use candle_core::{Device, Tensor};
 use super::categorical::{Categorical, check_fits};
 use super::error::{Error, Result};
 use super::network::Heads;
-use super::params::with_values;
 use super::rollout::Sample;
+use super::storage::with_values;
 
 /// The parts of a loss, each as the mean over samples and before weighting.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

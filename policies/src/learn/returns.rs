@@ -63,7 +63,9 @@ pub fn normalise(values: &mut [f32]) {
     let mean = values.iter().copied().map(f64::from).sum::<f64>() / count;
     let variance = values.iter().map(|v| (f64::from(*v) - mean).powi(2)).sum::<f64>() / count;
     let scale = 1.0 / (variance.sqrt() + 1e-8);
-    values.iter_mut().for_each(|v| *v = ((f64::from(*v) - mean) * scale) as f32);
+    for value in values {
+        *value = ((f64::from(*value) - mean) * scale) as f32;
+    }
 }
 
 /// From the last step to the first; each sees the result of the one after it in the same episode.

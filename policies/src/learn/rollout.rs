@@ -6,8 +6,8 @@ use super::categorical::{Categorical, Mask, check_fits};
 use super::environment::{End, Environment};
 use super::error::{Error, Result};
 use super::network::{Heads, Network};
-use super::params::with_values;
 use super::returns::{self, Step};
+use super::storage::with_values;
 
 /// How a decision is taken from the probabilities.
 #[derive(Debug)]

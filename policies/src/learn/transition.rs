@@ -46,14 +46,14 @@ impl<O: Clone> Window<O> {
     /// Gives what has waited for `n` steps, or everything if the episode ended. `next` is the present state.
     pub(super) fn take(
         &mut self,
-        next: Option<(O, Mask)>,
+        next: Option<&(O, Mask)>,
         ended: bool,
         n: usize,
         mut give: impl FnMut(Transition<O>),
     ) {
         while self.waiting.front().is_some_and(|(steps, _)| ended || *steps >= n) {
             if let Some((_, mut transition)) = self.waiting.pop_front() {
-                transition.next.clone_from(&next);
+                transition.next = next.cloned();
                 give(transition);
             }
         }
@@ -72,7 +72,7 @@ mod tests {
             let ended = step == 2;
             window.push(step, vec![0], reward, 0.5);
             let next = (!(ended && terminal)).then(|| (step + 1, Mask::all(1, 1)));
-            window.take(next, ended, 2, |t| {
+            window.take(next.as_ref(), ended, 2, |t| {
                 all.push((t.observation, t.reward, t.discount, t.next.map(|n| n.0)));
             });
         }

@@ -22,7 +22,7 @@ impl Network for Sure {
     fn forward(&self, observations: &[&Vec<f32>]) -> Result<Heads> {
         let heads = self.inner.forward(observations)?;
         let device = heads.logits.device();
-        let logits = vec![0.0, self.logit].repeat(observations.len());
+        let logits = [0.0, self.logit].repeat(observations.len());
         let state = |o: &&Vec<f32>| o.iter().position(|x| *x == 1.0).map_or(0.0, |s| s as f32 + 1.0);
         let values: Vec<f32> = observations.iter().map(state).collect();
         Ok(Heads {
@@ -73,7 +73,7 @@ fn samples_hold_advantages_and_targets() {
     let samples = rollout.samples(0.5, 1.0);
     assert_eq!(samples.len(), 10);
     for (i, sample) in samples.iter().enumerate() {
-        let worth = 0.5_f32.powi(4 - (i % 5) as i32);
+        let worth = 0.5_f32.powf((4 - i % 5) as f32);
         assert!((sample.target - worth).abs() < 1e-6);
         assert!((sample.advantage - (worth - (i % 5 + 1) as f32)).abs() < 1e-6);
         assert_eq!((sample.choices, sample.log_prob), (&[1][..], 0.0));

@@ -89,7 +89,7 @@ impl Chain {
 
     /// All states with what they are worth.
     pub(crate) fn solution() -> Vec<(Vec<f32>, f32)> {
-        (0..5).map(|state| (one_hot(state, 5), DISCOUNT.powi(4 - state as i32))).collect()
+        (0..5).map(|state| (one_hot(state, 5), DISCOUNT.powf((4 - state) as f32))).collect()
     }
 }
 
