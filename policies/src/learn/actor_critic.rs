@@ -69,9 +69,19 @@ impl ActorCriticConfig {
                 return Err(Error::Setting { what, found: value.to_string(), expected: "0 to 1" });
             }
         }
+        check_norm(self.largest_norm)?;
         self.rate.check("rate", 0.0.., "0 or more")?;
         self.entropy_weight.check("entropy_weight", 0.0.., "0 or more")
     }
+}
+
+/// Refuses a norm that no gradient can have.
+pub(super) fn check_norm(largest: f64) -> Result<()> {
+    if largest > 0.0 {
+        return Ok(());
+    }
+    let found = largest.to_string();
+    Err(Error::Setting { what: "largest_norm", found, expected: "more than 0" })
 }
 
 /// What an update did.
@@ -219,7 +229,7 @@ pub fn train_asynchronously<N, E>(
     report: impl FnMut(&N, &Progress) + Send,
 ) -> Result<()>
 where
-    N: Network<Output = Heads> + Send + Sync,
+    N: Network<Output = Heads> + Send,
     N::Observation: Clone,
     E: Environment<Observation = N::Observation> + Send,
 {

@@ -11,7 +11,7 @@ use mdts_core::Rng;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
-use super::actor_critic::Progress;
+use super::actor_critic::{Progress, check_norm};
 use super::categorical::{Mask, check_fits};
 use super::environment::{End, Environment};
 use super::error::{Error, Result};
@@ -122,6 +122,7 @@ impl DqnConfig {
             let found = self.huber.to_string();
             return Err(Error::Setting { what: "huber", found, expected: "more than 0" });
         }
+        check_norm(self.largest_norm)?;
         if let Some(priorities) = &self.priorities {
             priorities.beta.check("beta", 0.0..=1.0, "0 to 1")?;
         }

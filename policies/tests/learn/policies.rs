@@ -2,8 +2,8 @@
 
 use mdts_core::Rng;
 use mdts_policies::learn::{
-    Actor, ActorCritic, ActorCriticConfig, BranchConfig, Choose, Environment, Heads, Mask, Network,
-    PolicyNetwork, Ppo, PpoConfig, Schedule, decide, train_asynchronously,
+    Actor, ActorCritic, ActorCriticConfig, BranchConfig, Checkpoint, Choose, Environment, Header, Heads,
+    Mask, Network, PolicyNetwork, Ppo, PpoConfig, Schedule, checkpoint, decide, train_asynchronously,
 };
 
 use crate::toys::{Bandit, Chain, DISCOUNT, rng};
@@ -138,16 +138,26 @@ fn asynchronous_actors_learn_the_chain() {
 }
 
 #[test]
-fn a_resumed_learner_continues_exactly() {
+fn a_learner_resumed_from_a_checkpoint_continues_exactly() {
+    const FEATURES: u32 = 1;
     let weights = |learner: &ActorCritic<PolicyNetwork>| -> Vec<Vec<Vec<f32>>> {
         learner.network().params().iter().map(|(_, var)| var.to_vec2().expect("values")).collect()
     };
     let (mut first, _) = actor_critic(Bandit::shape(), bandits(), 10, &mut rng(3));
-    let copy = network(Bandit::shape());
-    copy.params().copy_from(first.network().params()).expect("a copy");
-    let mut second = ActorCritic::new(copy, config(10)).expect("a learner");
-    let state = first.optimizer().state(first.network().params()).expect("a state");
-    second.resume(first.updates(), &state).expect("resumed");
+    let params = first.network().params();
+    let moments = first.optimizer().state(params).expect("a state");
+    let header = Header { features: FEATURES, config: (Bandit::shape(), config(10), first.updates()) };
+    let bytes = checkpoint::to_bytes(&header, &[params, &moments]).expect("bytes");
+
+    let saved: Checkpoint<(BranchConfig, ActorCriticConfig, u64)> =
+        Checkpoint::from_bytes(&bytes, FEATURES).expect("a checkpoint");
+    let (shape, config, updates) = saved.config.clone();
+    let mut second = ActorCritic::new(PolicyNetwork::new(shape, &mut rng(7)).expect("a network"), config)
+        .expect("a learner");
+    let moments = second.optimizer().state(second.network().params()).expect("a state");
+    saved.load(&[second.network().params(), &moments]).expect("loaded");
+    second.resume(updates, &moments).expect("resumed");
+
     for learner in [&mut first, &mut second] {
         learner.update(&mut bandits(), &mut rng(9)).expect("an update");
     }
