@@ -11,6 +11,10 @@ use rand::Rng as _;
 
 use super::error::{Error, Result};
 
+/// Probabilities below this count as 0: they change no sum, and their gradients would become denormal numbers, with
+/// which processors compute many times slower.
+const NEGLIGIBLE: f32 = 1e-20;
+
 /// Which options each branch of one sample may choose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mask {
@@ -97,7 +101,9 @@ impl Categorical {
         self.probabilities.extend(logits.iter().zip(allowed).map(exp));
         let sum: f32 = self.probabilities.iter().sum();
         let log_sum = largest + sum.ln();
-        self.probabilities.iter_mut().for_each(|p| *p /= sum);
+        for p in &mut self.probabilities {
+            *p = if *p < NEGLIGIBLE { 0.0 } else { *p / sum };
+        }
         self.logs.clear();
         let log =
             |(logit, allowed): (&f32, &bool)| if *allowed { logit - log_sum } else { f32::NEG_INFINITY };
@@ -296,6 +302,9 @@ mod tests {
 
     #[test]
     fn far_apart_logits_stay_finite() {
+        let near = set(&[0.0, 46.0, 92.0], &[true; 3]);
+        assert!(near.probabilities().iter().all(|p| *p == 0.0 || *p >= NEGLIGIBLE / 2.0));
+        assert_eq!(near.log_prob(0).unwrap(), -92.0);
         let choice = set(&[-1e4, 1e4, 0.0], &[true; 3]);
         assert!(choice.entropy() == 0.0 && choice.log_prob(0).unwrap() == -2e4);
         let mut gradient = [0.0; 3];

@@ -2,8 +2,8 @@
 //!
 //! Source: Kingma, Ba: Adam: a method for stochastic optimization, ICLR 2015; weight decay apart from the gradient as
 //! in Loshchilov, Hutter: Decoupled weight decay regularization, ICLR 2019. Weights are changed where they lie, without
-//! temporary tensors. Moments that decay below the smallest normal number become zero: processors compute with
-//! denormal numbers many times slower. O(numbers in all parameters) per step.
+//! temporary tensors. Gradients whose squares, and moments that themselves, would become denormal numbers count as zero:
+//! processors compute with those many times slower. O(numbers in all parameters) per step.
 
 use std::cell::RefCell;
 
@@ -17,6 +17,9 @@ use super::storage::{values, with_values};
 
 /// Where the number of steps is kept among the moments of [`Adam::state`].
 const STEPS: &str = "adam.steps";
+
+/// Gradients below this count as 0. Beside epsilon they could not move a weight anyway.
+const NEGLIGIBLE: f32 = 1e-16;
 
 /// Settings of [`Adam`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -171,6 +174,7 @@ impl Update {
         let moments = moments.first.iter_mut().zip(&mut moments.second);
         for ((weight, gradient), (first, second)) in weights.iter_mut().zip(gradients).zip(moments) {
             let gradient = gradient * self.scale;
+            let gradient = if gradient.abs() < NEGLIGIBLE { 0.0 } else { gradient };
             *first = normal_or_zero(self.beta1 * *first + (1.0 - self.beta1) * gradient);
             *second = normal_or_zero(self.beta2 * *second + (1.0 - self.beta2) * gradient * gradient);
             *weight = self.keep * *weight - self.rate * *first / (second.sqrt() * self.spread + self.epsilon);
