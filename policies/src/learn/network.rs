@@ -40,7 +40,7 @@ pub trait Network {
 pub struct Heads {
     /// [samples, branches, options]; samples with fewer branches or options fill only the first.
     pub logits: Tensor,
-    /// What each state is worth, [samples].
+    /// What each state is worth, one number per sample.
     pub values: Tensor,
 }
 

@@ -196,17 +196,29 @@ fn orthonormal(vectors: usize, length: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
         let mut vector: Vec<f64> = (0..length).map(|_| normal(rng)).collect();
         for _ in 0..2 {
             for other in &basis {
-                let along: f64 = vector.iter().zip(other).map(|(a, b)| a * b).sum();
+                let along = dot(&vector, other);
                 vector.iter_mut().zip(other).for_each(|(a, b)| *a -= along * b);
             }
         }
-        let norm = vector.iter().map(|a| a * a).sum::<f64>().sqrt();
+        let norm = dot(&vector, &vector).sqrt();
         // A draw within the span of the others, practically impossible, is drawn again.
         if norm > 1e-6 {
             basis.push(vector.iter().map(|a| a / norm).collect());
         }
     }
     basis
+}
+
+/// Eight sums run side by side.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut sums = [0.0; 8];
+    let ((front, rest), (other_front, other_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    for (a, b) in front.iter().zip(other_front) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().zip(other_rest).map(|(a, b)| a * b).sum::<f64>()
 }
 
 #[cfg(test)]
