@@ -122,13 +122,10 @@ mod tests {
     fn nothing_crosses_an_end() {
         let mut other = trace();
         other[2].reward = 1e6;
-        let functions: [fn(&[Step]) -> Vec<f32>; 3] = [
-            |trace| advantages(trace, 0.9, 0.9),
-            |trace| discounted_returns(trace, 0.9),
-            |trace| n_step_returns(trace, 0.9, 3),
-        ];
-        for function in functions {
-            let (before, after) = (function(&trace()), function(&other));
+        let all = |trace: &[Step]| {
+            [advantages(trace, 0.9, 0.9), discounted_returns(trace, 0.9), n_step_returns(trace, 0.9, 3)]
+        };
+        for (before, after) in all(&trace()).iter().zip(all(&other)) {
             assert_eq!((&before[..2], &before[3..]), (&after[..2], &after[3..]));
             assert!(after[2] > 9e5);
         }
