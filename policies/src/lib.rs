@@ -18,6 +18,7 @@
 
 pub mod balance;
 mod error;
+pub mod learn;
 pub mod list;
 mod registry;
 pub mod search;

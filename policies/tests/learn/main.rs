@@ -1,0 +1,7 @@
+//! The learners really learn: each one finds the known optimum of two small worlds.
+
+mod dqn;
+mod faults;
+mod policies;
+mod rollouts;
+mod toys;
