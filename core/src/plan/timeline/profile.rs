@@ -30,6 +30,8 @@ pub(super) struct Profile {
     capacity: Vec<u64>,
     /// Ascending; none is empty, and the first begins at 0.
     blocks: Vec<Block>,
+    /// When each block begins: apart from them because every search reads it.
+    begins: Vec<f64>,
     /// Of every block: the most that is free in each dimension, then the complement of the least.
     tree: MaxTree<u64>,
     levels: Vec<Level>,
@@ -49,8 +51,15 @@ impl Profile {
     pub(super) fn new(capacity: &[u64]) -> Self {
         let dimensions = capacity.len();
         let blocks = vec![Block { times: vec![0.0], free: capacity.to_vec() }];
-        let (tree, levels) = (MaxTree::new(2 * dimensions), Vec::new());
-        let mut profile = Self { dimensions, capacity: capacity.to_vec(), blocks, tree, levels, end: 0.0 };
+        let mut profile = Self {
+            dimensions,
+            capacity: capacity.to_vec(),
+            blocks,
+            begins: vec![0.0],
+            tree: MaxTree::new(2 * dimensions),
+            levels: Vec::new(),
+            end: 0.0,
+        };
         profile.tree.insert(0);
         profile.summarise(0);
         profile
@@ -124,7 +133,7 @@ impl Profile {
         self.cut(start);
         self.cut(finish);
         let (mut block, mut step) = self.step_at(start);
-        while self.blocks.get(block).is_some_and(|steps| steps.times[0] < finish) {
+        while self.begins.get(block).is_some_and(|begin| *begin < finish) {
             self.blocks[block].take(step, finish, demand, self.dimensions);
             self.summarise(block);
             (block, step) = (block + 1, 0);
@@ -143,7 +152,7 @@ impl Profile {
 
     /// The step that holds `time`.
     fn step_at(&self, time: f64) -> Place {
-        let block = self.blocks.partition_point(|b| b.times[0] <= time).saturating_sub(1);
+        let block = self.begins.partition_point(|begin| *begin <= time).saturating_sub(1);
         (block, self.blocks[block].times.partition_point(|t| *t <= time).saturating_sub(1))
     }
 
@@ -185,6 +194,7 @@ impl Profile {
         steps.divide(step, time, self.dimensions);
         if steps.times.len() > BLOCK {
             let back = steps.split(self.dimensions);
+            self.begins.insert(block + 1, back.times[0]);
             self.blocks.insert(block + 1, back);
             self.tree.insert(block + 1);
             self.levels.iter_mut().for_each(|level| level.insert(block + 1));
@@ -207,6 +217,7 @@ impl Profile {
         self.blocks[block].remove(step, self.dimensions);
         if self.blocks[block].times.is_empty() {
             self.blocks.remove(block);
+            self.begins.remove(block);
             self.tree.remove(block);
             self.levels.iter_mut().for_each(|level| level.remove(block));
         } else if step == 0 {
@@ -233,6 +244,7 @@ impl Profile {
     /// Renews the block's rows in the trees.
     fn summarise(&mut self, block: usize) {
         let (steps, d) = (&self.blocks[block], self.dimensions);
+        self.begins[block] = steps.times[0];
         self.tree.set(block, |summary| {
             let (most, least) = summary.split_at_mut(d);
             for step in 0..steps.times.len() {
@@ -329,6 +341,7 @@ mod tests {
         for (i, block) in profile.blocks.iter().enumerate() {
             assert!((1..=BLOCK).contains(&block.times.len()));
             assert_eq!(block.free.len(), block.times.len() * d);
+            assert_eq!(profile.begins[i], block.times[0]);
             let column = |k: usize| block.free.iter().skip(k).step_by(d);
             let most = (0..d).map(|k| *column(k).max().expect("not empty"));
             let least = (0..d).map(|k| !*column(k).min().expect("not empty"));

@@ -40,13 +40,13 @@ pub(crate) struct Bench {
     #[arg(long = "graph", value_name = "SPEC")]
     graphs: Vec<String>,
     /// Numbers of nodes [default: 8,32,64,128]
-    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     nodes: Vec<u32>,
     /// Nodes have this many cores and run tasks side by side (with --graph)
-    #[arg(long, value_name = "N", requires = "graphs", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "graphs", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cores: Option<u32>,
     /// Cores that the tasks want, in turn
-    #[arg(long, value_name = "N,..", value_delimiter = ',', requires = "cores")]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', requires = "cores", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     demands: Vec<u32>,
     /// File to read, plain or packed, instead of a generated one
     #[arg(long, value_name = "FILE")]
@@ -217,12 +217,17 @@ fn measure(case: &Case) -> Result<Report> {
 fn measure_apart(case: &Case) -> Result<Report> {
     let failed = |source| Error::System { what: "a process to measure in", source };
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.env("MALLOC_MMAP_THRESHOLD_", "65536").stdin(Stdio::null()).stderr(Stdio::inherit());
+    command.env("MALLOC_MMAP_THRESHOLD_", "65536").stdin(Stdio::null());
     command.args(["--quiet", "bench", "--here", "--json"]);
     case.pass_to(&mut command);
     let done = command.output().map_err(failed)?;
     if !done.status.success() {
-        return Err(failed(io::Error::other(format!("{}: {}", case.label(), done.status))));
+        let told = String::from_utf8_lossy(&done.stderr);
+        let told = told.trim().trim_start_matches("error: ");
+        return Err(match done.status.code() {
+            Some(2) => Error::Usage(told.into()),
+            _ => failed(io::Error::other(format!("{}: {}: {told}", case.label(), done.status))),
+        });
     }
     serde_json::from_slice(&done.stdout).map_err(|e| failed(e.into()))
 }
