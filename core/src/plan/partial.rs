@@ -41,9 +41,10 @@ pub struct Slot {
 #[derive(Debug, Clone)]
 pub struct PartialSchedule<'a> {
     instance: &'a Instance,
-    /// Of every task; a finish that is NaN: not placed yet, infinite: left out. One row each: what a child wants to
-    /// know of its parents lies in one line of the cache.
-    placements: Vec<Placement>,
+    node: Vec<NodeId>,
+    start: Vec<f64>,
+    /// NaN: not placed yet; infinite: left out.
+    finish: Vec<f64>,
     timelines: Vec<Timeline>,
     lost: Vec<bool>,
     now: f64,
@@ -64,10 +65,11 @@ impl<'a> PartialSchedule<'a> {
             SlotModel::Exclusive => Timeline::exclusive(),
             SlotModel::Resources => Timeline::shared(instance.capacity(node)),
         };
-        let open = |task| Placement { task, node: NodeId::default(), start: 0.0, finish: f64::NAN };
         let mut partial = Self {
             instance,
-            placements: instance.graph().tasks().map(open).collect(),
+            node: vec![NodeId::default(); instance.tasks()],
+            start: vec![0.0; instance.tasks()],
+            finish: vec![f64::NAN; instance.tasks()],
             timelines: (0..nodes).map(|n| timeline(NodeId::new(n))).collect(),
             lost: vec![false; nodes],
             now: 0.0,
@@ -80,7 +82,7 @@ impl<'a> PartialSchedule<'a> {
                 partial.lost[node.index()] = true;
             }
             for task in &progress.dropped {
-                partial.placements[task.index()].finish = f64::INFINITY;
+                partial.finish[task.index()] = f64::INFINITY;
             }
             let mut started = progress.started.clone();
             started.sort_by(|a, b| a.start.total_cmp(&b.start));
@@ -116,19 +118,19 @@ impl<'a> PartialSchedule<'a> {
     /// Whether the task still has to be placed.
     #[inline]
     pub fn is_open(&self, task: TaskId) -> bool {
-        self.finish_of(task).is_nan()
+        self.finish[task.index()].is_nan()
     }
 
     /// Finish of a placed task; NaN otherwise.
     #[inline]
     pub fn finish_of(&self, task: TaskId) -> f64 {
-        self.placements[task.index()].finish
+        self.finish[task.index()]
     }
 
     /// Node of a placed task.
     #[inline]
     pub fn node_of(&self, task: TaskId) -> NodeId {
-        self.placements[task.index()].node
+        self.node[task.index()]
     }
 
     /// From this time on nothing is reserved on `node`.
@@ -145,13 +147,13 @@ impl<'a> PartialSchedule<'a> {
 
     /// Gathers when the data of `task`'s parents arrives where. All parents must be placed.
     pub fn gather(&self, task: TaskId, arrival: &mut Arrival) {
-        arrival.gather(self.instance, task, |p| (self.node_of(p), self.finish_of(p)));
+        arrival.gather(self.instance, task, |p| (self.node[p.index()], self.finish[p.index()]));
     }
 
     /// The same for those parents that are placed; the others count as if their data were there.
     pub fn gather_placed(&self, task: TaskId, arrival: &mut Arrival) {
-        let finish = |p: TaskId| if self.is_open(p) { f64::NEG_INFINITY } else { self.finish_of(p) };
-        arrival.gather(self.instance, task, |p| (self.node_of(p), finish(p)));
+        let finish = |p: TaskId| if self.is_open(p) { f64::NEG_INFINITY } else { self.finish[p.index()] };
+        arrival.gather(self.instance, task, |p| (self.node[p.index()], finish(p)));
     }
 
     /// The earliest slot of `task` on `node`, gaps between other tasks included; `None` if it cannot run there.
@@ -240,16 +242,20 @@ impl<'a> PartialSchedule<'a> {
 
     /// Puts `task` into a slot.
     pub fn place(&mut self, task: TaskId, slot: Slot) {
-        debug_assert!(self.is_open(task), "task {task:?} is placed twice");
-        let Slot { node, start, finish } = slot;
-        self.placements[task.index()] = Placement { task, node, start, finish };
+        let i = task.index();
+        debug_assert!(self.finish[i].is_nan(), "task {task:?} is placed twice");
+        (self.node[i], self.start[i], self.finish[i]) = (slot.node, slot.start, slot.finish);
         self.timelines[slot.node.index()].reserve(slot.start, slot.finish, self.instance.demand(task));
     }
 
     /// The schedule of all tasks placed.
     pub fn finish(self) -> Schedule {
-        let placed = self.placements.into_iter().filter(|p| p.finish.is_finite());
-        Schedule::new(placed.collect())
+        let placed = |t: &TaskId| self.finish[t.index()].is_finite();
+        let placements = self.instance.graph().tasks().filter(placed).map(|task| {
+            let i = task.index();
+            Placement { task, node: self.node[i], start: self.start[i], finish: self.finish[i] }
+        });
+        Schedule::new(placements.collect())
     }
 }
 

@@ -26,9 +26,7 @@ pub struct Schedule {
 impl Schedule {
     /// A schedule of these placements, in any order.
     pub fn new(mut placements: Vec<Placement>) -> Self {
-        if !placements.is_sorted_by_key(|p| p.task) {
-            placements.sort_by_key(|p| p.task);
-        }
+        placements.sort_by_key(|p| p.task);
         Self { placements }
     }
 

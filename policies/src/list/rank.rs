@@ -33,10 +33,9 @@ pub(crate) fn positions(instance: &Instance) -> Vec<u32> {
 ///
 /// A rank that never rises from parent to child, such as [`upward`], gives an order that keeps parents first.
 pub(super) fn by_falling_rank(instance: &Instance, rank: &[f64]) -> Vec<TaskId> {
-    let ranked = |task: &TaskId| (rank[task.index()], *task);
-    let mut order: Vec<(f64, TaskId)> = instance.graph().topological_order().iter().map(ranked).collect();
-    order.sort_by(|a, b| b.0.total_cmp(&a.0)); // stable
-    order.into_iter().map(|(_, task)| task).collect()
+    let mut order = instance.graph().topological_order().to_vec();
+    order.sort_by(|a, b| rank[b.index()].total_cmp(&rank[a.index()])); // stable
+    order
 }
 
 #[cfg(test)]

@@ -107,8 +107,8 @@ impl Bench {
         if let Some(file) = &self.file {
             cases.push(Case::Read(file.clone()));
         } else if is_usual {
-            let new = folder.insert(Folder::create()?);
-            cases.extend(new.write_workflows()?.map(Case::Read));
+            let folder = folder.insert(Folder::create()?);
+            cases.extend(folder.write_workflows()?.map(Case::Read));
         }
         Ok(cases)
     }
@@ -120,9 +120,10 @@ impl Bench {
 
     /// Layered and independent graphs on exclusive nodes, and on shared nodes with equal and unequal demands.
     fn usual_plans(&self) -> Vec<Plan> {
-        let (sizes, nodes): (&[_], &[_]) = match self.quick {
-            true => (&["1e3", "1e4", "1e5"], &[8, 64]),
-            false => (&["1e3", "1e4", "1e5", "1e6"], &[8, 32, 64, 128]),
+        let (sizes, nodes): (&[_], &[_]) = if self.quick {
+            (&["1e3", "1e4", "1e5"], &[8, 64])
+        } else {
+            (&["1e3", "1e4", "1e5", "1e6"], &[8, 32, 64, 128])
         };
         let layered = |size: &str| format!("layered:tasks={size},max_parents=3");
         let independent = |size: &str| format!("independent:tasks={size}");

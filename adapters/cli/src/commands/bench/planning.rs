@@ -13,7 +13,7 @@ use super::reading::{MIB, Timing};
 use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::policy;
-use crate::usage;
+use crate::usage::{self, Meter};
 
 /// What is planned by which policy.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub(super) struct PlanRow {
     pub(super) graph_seconds: f64,
     /// Costs of the graph on the cluster.
     pub(super) instance_seconds: f64,
+    /// Processor time of the first plan, when nothing is in the caches yet.
+    pub(super) first_cpu_seconds: f64,
     /// Median wall time of the policy.
     pub(super) plan_seconds: f64,
     /// Median processor time of the policy.
@@ -77,7 +79,9 @@ impl Plan {
         let (before, built) = (usage::peak_mib(), usage::resident_mib());
         let is_reset = usage::forget_peak();
         let planner = policy.planner();
+        let meter = Meter::begin();
         let schedule = planner.plan(&instance, &mut seeded(0))?;
+        let first_cpu_seconds = meter.cpu_seconds();
         let peak = usage::peak_mib();
         schedule
             .verify(&instance)
@@ -97,6 +101,7 @@ impl Plan {
             demands: self.demands.clone(),
             graph_seconds,
             instance_seconds,
+            first_cpu_seconds,
             plan_seconds: timing.wall,
             plan_cpu_seconds: timing.cpu,
             repeats: timing.repeats,
