@@ -51,7 +51,7 @@ pub(crate) struct Bench {
     /// File to read, plain or packed, instead of a generated one
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Few cases, in less than 20 seconds
+    /// Few cases: some 7 seconds of processor time
     #[arg(long)]
     quick: bool,
     /// Measure in this process rather than in one per case; peak memory is then that of all cases
