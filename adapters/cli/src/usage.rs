@@ -1,5 +1,7 @@
 //! What this process has used, by the operating system's own accounting.
 
+use std::fs;
+
 use rustix::time::{ClockId, clock_gettime};
 
 /// Measures the processor time of this process from its making on. What the process did before does not count: a
@@ -26,8 +28,12 @@ impl Meter {
 
     /// What was used until now.
     pub(crate) fn read(&self) -> Usage {
-        let status = std::fs::read_to_string("/proc/self/status").ok();
-        Usage { cpu_seconds: cpu_seconds() - self.begin, peak_memory_mib: status.as_deref().and_then(peak) }
+        Usage { cpu_seconds: self.cpu_seconds(), peak_memory_mib: peak_mib() }
+    }
+
+    /// Processor time until now, without a look at the memory.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        cpu_seconds() - self.begin
     }
 }
 
@@ -36,9 +42,28 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// MiB, from the line `VmHWM:     6244 kB`.
-fn peak(status: &str) -> Option<f64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+/// Largest resident memory so far; none where the system does not tell.
+pub(crate) fn peak_mib() -> Option<f64> {
+    mebibytes(&status()?, "VmHWM:")
+}
+
+/// Resident memory; none where the system does not tell.
+pub(crate) fn resident_mib() -> Option<f64> {
+    mebibytes(&status()?, "VmRSS:")
+}
+
+/// From here on the peak counts anew; whether the system can do that.
+pub(crate) fn forget_peak() -> bool {
+    fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+fn status() -> Option<String> {
+    fs::read_to_string("/proc/self/status").ok()
+}
+
+/// MiB, from a line such as `VmHWM:     6244 kB`.
+fn mebibytes(status: &str, key: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     let kibibytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes / 1024.0)
 }
@@ -49,8 +74,8 @@ mod tests {
 
     #[test]
     fn use_is_told() {
-        assert_eq!(peak("VmPeak: 1 kB\nVmHWM:\t    6144 kB\n"), Some(6.0));
-        assert_eq!(peak("VmHWM: many kB"), None);
+        assert_eq!(mebibytes("VmPeak: 1 kB\nVmHWM:\t    6144 kB\n", "VmHWM:"), Some(6.0));
+        assert_eq!(mebibytes("VmHWM: many kB", "VmHWM:"), None);
         let meter = Meter::begin();
         let sum: u64 = std::hint::black_box(0..1_000_000_u64).map(std::hint::black_box).sum();
         assert!(sum > 0 && meter.read().cpu_seconds > 0.0);

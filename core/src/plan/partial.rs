@@ -206,7 +206,7 @@ impl<'a> PartialSchedule<'a> {
     /// # Panics
     /// If no node that is not lost can run the task.
     pub fn best_insertion(&mut self, task: TaskId) -> Slot {
-        self.best(task, Timeline::earliest)
+        self.best(task, Timeline::earliest_before)
     }
 
     /// The slot with the earliest finish over all nodes, behind all others.
@@ -214,10 +214,10 @@ impl<'a> PartialSchedule<'a> {
     /// # Panics
     /// If no node that is not lost can run the task.
     pub fn best_append(&mut self, task: TaskId) -> Slot {
-        self.best(task, Timeline::append)
+        self.best(task, Timeline::append_before)
     }
 
-    fn best(&mut self, task: TaskId, find: impl Fn(&Timeline, f64, f64, &[u64]) -> f64) -> Slot {
+    fn best(&mut self, task: TaskId, find: impl Fn(&Timeline, f64, f64, &[u64], f64) -> f64) -> Slot {
         let mut arrival = std::mem::take(&mut self.arrival);
         let mut exec = std::mem::take(&mut self.exec);
         self.gather(task, &mut arrival);
@@ -230,7 +230,7 @@ impl<'a> PartialSchedule<'a> {
             if ready + exec >= best.finish || self.lost[i] {
                 continue;
             }
-            let start = find(&self.timelines[i], ready, exec, demand);
+            let start = find(&self.timelines[i], ready, exec, demand, best.finish);
             if start + exec < best.finish {
                 best = Slot { node, start, finish: start + exec };
             }

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod bench;
 mod compare;
 mod completions;
 mod convert;
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Run(run::Run),
     /// Convert a workflow to another format, or generate one
     Convert(convert::Convert),
+    /// Measure time and memory of planning and reading
+    Bench(bench::Bench),
     /// List the policies
     Policies(policies::Policies),
     /// Print a completion script for a shell
@@ -46,6 +49,7 @@ pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
         Command::Compare(command) => command.carry_out(args.quiet).map(done),
         Command::Run(command) => command.carry_out(args.quiet),
         Command::Convert(command) => command.carry_out(args.quiet).map(done),
+        Command::Bench(command) => command.carry_out(args.quiet).map(done),
         Command::Policies(command) => command.carry_out().map(done),
         Command::Completions(command) => command.carry_out().map(done),
     }

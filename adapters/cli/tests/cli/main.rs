@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod contract;
+mod measuring;
 mod pictures;
 mod running;
 mod search;

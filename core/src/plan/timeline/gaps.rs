@@ -14,6 +14,8 @@ const BLOCK: usize = 64;
 pub(super) struct Gaps {
     /// Beginning and end of every gap, ascending; no block is empty.
     blocks: Vec<Vec<(f64, f64)>>,
+    /// When the last gap of each block ends: apart from them because every search reads it.
+    ends: Vec<f64>,
     /// Of every block: the length of its longest gap.
     tree: MaxTree<f64>,
     tail: f64,
@@ -21,7 +23,7 @@ pub(super) struct Gaps {
 
 impl Gaps {
     pub(super) fn new() -> Self {
-        Self { blocks: Vec::new(), tree: MaxTree::new(1), tail: 0.0 }
+        Self { blocks: Vec::new(), ends: Vec::new(), tree: MaxTree::new(1), tail: 0.0 }
     }
 
     /// From here on nothing is reserved.
@@ -80,7 +82,7 @@ impl Gaps {
 
     /// The first block with a gap that does not end before `time`.
     fn block(&self, time: f64) -> usize {
-        self.blocks.partition_point(|gaps| gaps.last().is_none_or(|gap| gap.1 < time))
+        self.ends.partition_point(|end| *end < time)
     }
 
     /// Adds a gap behind all others.
@@ -89,6 +91,7 @@ impl Gaps {
             gaps.push(gap);
         } else {
             self.blocks.push(vec![gap]);
+            self.ends.push(gap.1);
             self.tree.insert(0);
         }
         self.settle(self.blocks.len() - 1);
@@ -99,21 +102,25 @@ impl Gaps {
         let gaps = &mut self.blocks[block];
         if gaps.is_empty() {
             self.blocks.remove(block);
+            self.ends.remove(block);
             self.tree.remove(block);
             return;
         }
         if gaps.len() > BLOCK {
             let back = gaps.split_off(gaps.len() / 2);
             self.blocks.insert(block + 1, back);
+            self.ends.insert(block + 1, 0.0);
             self.tree.insert(block + 1);
             self.summarise(block + 1);
         }
         self.summarise(block);
     }
 
-    /// Renews the longest gap of a block in the tree.
+    /// Renews the end of a block and its longest gap in the tree.
     fn summarise(&mut self, block: usize) {
-        let longest = self.blocks[block].iter().fold(0.0, |longest, gap| f64::max(longest, gap.1 - gap.0));
+        let gaps = &self.blocks[block];
+        self.ends[block] = gaps.last().map_or(0.0, |gap| gap.1);
+        let longest = gaps.iter().fold(0.0, |longest, gap| f64::max(longest, gap.1 - gap.0));
         self.tree.set(block, |row| row[0] = longest);
     }
 }
@@ -164,6 +171,7 @@ mod tests {
             let kept: Vec<_> = gaps.blocks.concat().into_iter().chain([(gaps.tail, f64::INFINITY)]).collect();
             prop_assert_eq!(kept, naive.0);
             prop_assert!(gaps.blocks.iter().all(|b| (1..=BLOCK).contains(&b.len())));
+            prop_assert!(gaps.blocks.iter().zip(&gaps.ends).all(|(b, end)| b.last().is_some_and(|g| g.1 == *end)));
         }
     }
 }

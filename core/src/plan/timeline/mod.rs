@@ -2,6 +2,7 @@
 
 mod gaps;
 mod profile;
+mod runs;
 mod tree;
 
 use gaps::Gaps;
@@ -9,10 +10,10 @@ use profile::Profile;
 
 /// What a node has promised to run, for planners.
 ///
-/// With n reservations a search costs O(log n) for each free stretch that it tries: usually a few, but O(n) where
-/// tasks of unlike demands leave many stretches that have room and end too soon. On an exclusive node gaps that are
-/// too short are passed in blocks. Taking time costs O(log n) plus, on a shared node, the steps of its free capacity
-/// that the task covers.
+/// With n reservations a search costs O(log n): free stretches that are too short are passed in blocks. On a shared node
+/// that holds for demands told apart by one resource and at most 16 amounts of it; for others a search costs as much
+/// for each stretch that it tries, O(n log n) at worst. Taking time costs O(log n) plus, on a shared node, the steps of
+/// its free capacity that the task covers.
 ///
 /// ```
 /// # use mdts_core::Timeline;
@@ -52,9 +53,15 @@ impl Timeline {
     /// The earliest start, not before `ready`, of a task that takes `duration` and occupies `demand`.
     #[inline]
     pub fn earliest(&self, ready: f64, duration: f64, demand: &[u64]) -> f64 {
+        self.earliest_before(ready, duration, demand, f64::INFINITY)
+    }
+
+    /// The same; but if the task cannot finish before `limit`, any start from which it does not.
+    #[inline]
+    pub(super) fn earliest_before(&self, ready: f64, duration: f64, demand: &[u64], limit: f64) -> f64 {
         match &self.0 {
             Kind::Exclusive(gaps) => gaps.earliest(ready, duration),
-            Kind::Shared(profile) => profile.earliest(ready, duration, demand),
+            Kind::Shared(profile) => profile.earliest(ready, duration, demand, limit),
         }
     }
 
@@ -62,9 +69,15 @@ impl Timeline {
     /// [`Timeline::earliest`] on a shared one.
     #[inline]
     pub fn append(&self, ready: f64, duration: f64, demand: &[u64]) -> f64 {
+        self.append_before(ready, duration, demand, f64::INFINITY)
+    }
+
+    /// The same; but if the task cannot finish before `limit`, any start from which it does not.
+    #[inline]
+    pub(super) fn append_before(&self, ready: f64, duration: f64, demand: &[u64], limit: f64) -> f64 {
         match &self.0 {
             Kind::Exclusive(gaps) => gaps.end().max(ready),
-            Kind::Shared(profile) => profile.earliest(ready, duration, demand),
+            Kind::Shared(profile) => profile.earliest(ready, duration, demand, limit),
         }
     }
 

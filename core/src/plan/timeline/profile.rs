@@ -4,15 +4,22 @@
 //! each, per dimension, so that a search passes full stretches, and stretches where the task fits throughout, without
 //! looking at their steps. Neighbouring steps with the same free capacity are merged.
 //!
-//! With s steps, a search costs O(log s + `BLOCK`) for every stretch with room that it tries, be it too short, and for
-//! every block that has room in each dimension but never in all at once. A reservation costs O(log s + `BLOCK`) plus
-//! the steps it covers; one in `BLOCK / 2` at most moves O(s / `BLOCK`) entries of the tree.
+//! Tasks of unlike demands leave many stretches that have room and end too soon. For up to [`LEVELS`] amounts of a
+//! resource that tasks took, a tree of runs passes them in blocks; see [`Level`].
+//!
+//! With s steps, a search costs O(log s + `BLOCK`), and as much again for every stretch that is long enough for the
+//! level that serves the demand but not for the demand, and for every block that has room in each dimension but never
+//! in all at once. A reservation costs O(levels (log s + `BLOCK`)) plus the steps it covers; one in `BLOCK / 2` at most
+//! moves O(s / `BLOCK`) entries of each tree.
 
 use super::super::resources::fits;
+use super::runs::{Found, Level};
 use super::tree::MaxTree;
 
 /// More steps than this are split into two blocks.
 const BLOCK: usize = 64;
+/// Most levels of demand with a tree of runs.
+const LEVELS: usize = 16;
 
 /// A block and a step in it.
 type Place = (usize, usize);
@@ -20,10 +27,14 @@ type Place = (usize, usize);
 #[derive(Debug, Clone)]
 pub(super) struct Profile {
     dimensions: usize,
+    capacity: Vec<u64>,
     /// Ascending; none is empty, and the first begins at 0.
     blocks: Vec<Block>,
+    /// When each block begins: apart from them because every search reads it.
+    begins: Vec<f64>,
     /// Of every block: the most that is free in each dimension, then the complement of the least.
     tree: MaxTree<u64>,
+    levels: Vec<Level>,
     end: f64,
 }
 
@@ -40,7 +51,15 @@ impl Profile {
     pub(super) fn new(capacity: &[u64]) -> Self {
         let dimensions = capacity.len();
         let blocks = vec![Block { times: vec![0.0], free: capacity.to_vec() }];
-        let mut profile = Self { dimensions, blocks, tree: MaxTree::new(2 * dimensions), end: 0.0 };
+        let mut profile = Self {
+            dimensions,
+            capacity: capacity.to_vec(),
+            blocks,
+            begins: vec![0.0],
+            tree: MaxTree::new(2 * dimensions),
+            levels: Vec::new(),
+            end: 0.0,
+        };
         profile.tree.insert(0);
         profile.summarise(0);
         profile
@@ -51,19 +70,58 @@ impl Profile {
         self.end
     }
 
-    /// The earliest start from `ready` on with room until the end; without duration, at that moment.
-    pub(super) fn earliest(&self, ready: f64, duration: f64, demand: &[u64]) -> f64 {
-        let (mut at, mut start) = (self.step_at(ready), ready);
+    /// The earliest start from `ready` on with room until the end; without duration, at that moment. If it
+    /// cannot finish before `limit`, any start that is not later and not early enough for that.
+    pub(super) fn earliest(&self, ready: f64, duration: f64, demand: &[u64], limit: f64) -> f64 {
+        let mut at = self.step_at(ready);
         while let Some(open) = self.first_with_room(at, demand) {
-            if open != at {
-                start = self.time(open);
+            let start = self.time(open).max(ready);
+            if start + duration >= limit {
+                return start;
             }
-            match self.first_without_room(open, start + duration, demand) {
-                Some(full) if self.time(full) < start + duration => at = full,
-                _ => return start,
+            let Some(full) = self.first_without_room(open, start + duration, demand) else { return start };
+            if self.time(full) >= start + duration {
+                return start;
             }
+            at = match self.level(demand) {
+                Some(level) => self.next_run(level, full, duration),
+                None => full,
+            };
         }
         self.end.max(ready)
+    }
+
+    /// The level that says most about where the demand has room.
+    fn level(&self, demand: &[u64]) -> Option<&Level> {
+        let serving = self.levels.iter().filter(|level| level.serves(demand));
+        serving.max_by(|a, b| a.share().total_cmp(&b.share()))
+    }
+
+    /// The first step from `from` on, where the demand has no room, with a run of the level that lasts long enough.
+    fn next_run(&self, level: &Level, from: Place, duration: f64) -> Place {
+        // A task may fit that is longer than the run by what its finish loses when rounded.
+        let enough = duration - self.end * (2.0 * f64::EPSILON);
+        let (mut block, mut step) = from;
+        loop {
+            let steps = &self.blocks[block];
+            let mut run = None;
+            for s in step..steps.times.len() {
+                match (level.has_room(steps.row(s, self.dimensions)), run) {
+                    (true, None) => run = Some(s),
+                    (false, Some(first)) if steps.times[s] - steps.times[first] >= enough => {
+                        return (block, first);
+                    }
+                    (false, _) => run = None,
+                    (true, Some(_)) => {}
+                }
+            }
+            let since = run.map_or(f64::INFINITY, |first| steps.times[first]);
+            match level.first(block + 1, since, enough) {
+                Some(Found::At(time)) => return self.step_at(time),
+                Some(Found::In(next)) => (block, step) = (next, 0),
+                None => return from, // not after a reservation of the level
+            }
+        }
     }
 
     pub(super) fn reserve(&mut self, start: f64, finish: f64, demand: &[u64]) {
@@ -71,10 +129,11 @@ impl Profile {
             return;
         }
         self.end = self.end.max(finish);
+        self.add_level(demand);
         self.cut(start);
         self.cut(finish);
         let (mut block, mut step) = self.step_at(start);
-        while self.blocks.get(block).is_some_and(|steps| steps.times[0] < finish) {
+        while self.begins.get(block).is_some_and(|begin| *begin < finish) {
             self.blocks[block].take(step, finish, demand, self.dimensions);
             self.summarise(block);
             (block, step) = (block + 1, 0);
@@ -93,7 +152,7 @@ impl Profile {
 
     /// The step that holds `time`.
     fn step_at(&self, time: f64) -> Place {
-        let block = self.blocks.partition_point(|b| b.times[0] <= time).saturating_sub(1);
+        let block = self.begins.partition_point(|begin| *begin <= time).saturating_sub(1);
         (block, self.blocks[block].times.partition_point(|t| *t <= time).saturating_sub(1))
     }
 
@@ -135,8 +194,10 @@ impl Profile {
         steps.divide(step, time, self.dimensions);
         if steps.times.len() > BLOCK {
             let back = steps.split(self.dimensions);
+            self.begins.insert(block + 1, back.times[0]);
             self.blocks.insert(block + 1, back);
             self.tree.insert(block + 1);
+            self.levels.iter_mut().for_each(|level| level.insert(block + 1));
             self.summarise(block);
             self.summarise(block + 1);
         }
@@ -156,15 +217,34 @@ impl Profile {
         self.blocks[block].remove(step, self.dimensions);
         if self.blocks[block].times.is_empty() {
             self.blocks.remove(block);
+            self.begins.remove(block);
             self.tree.remove(block);
+            self.levels.iter_mut().for_each(|level| level.remove(block));
         } else if step == 0 {
             self.summarise(block);
         }
     }
 
-    /// Renews the block's row in the tree.
+    /// Keeps the runs for a demand like this from now on, unless they are kept or there are too many levels.
+    fn add_level(&mut self, demand: &[u64]) {
+        if self.levels.len() == LEVELS {
+            return;
+        }
+        let Some(mut level) = Level::of(demand, &self.capacity) else { return };
+        if self.levels.iter().any(|known| known.key() == level.key()) {
+            return;
+        }
+        for (at, block) in self.blocks.iter().enumerate() {
+            level.insert(at);
+            level.set(at, &block.times, &block.free, self.dimensions);
+        }
+        self.levels.push(level);
+    }
+
+    /// Renews the block's rows in the trees.
     fn summarise(&mut self, block: usize) {
         let (steps, d) = (&self.blocks[block], self.dimensions);
+        self.begins[block] = steps.times[0];
         self.tree.set(block, |summary| {
             let (most, least) = summary.split_at_mut(d);
             for step in 0..steps.times.len() {
@@ -174,6 +254,9 @@ impl Profile {
                 }
             }
         });
+        for level in &mut self.levels {
+            level.set(block, &steps.times, &steps.free, d);
+        }
     }
 }
 
@@ -258,6 +341,7 @@ mod tests {
         for (i, block) in profile.blocks.iter().enumerate() {
             assert!((1..=BLOCK).contains(&block.times.len()));
             assert_eq!(block.free.len(), block.times.len() * d);
+            assert_eq!(profile.begins[i], block.times[0]);
             let column = |k: usize| block.free.iter().skip(k).step_by(d);
             let most = (0..d).map(|k| *column(k).max().expect("not empty"));
             let least = (0..d).map(|k| !*column(k).min().expect("not empty"));
@@ -282,7 +366,7 @@ mod tests {
                 let (ready, duration) = (ready as usize % late, duration as usize % longest);
                 let demand: Vec<u64> = wanted.iter().zip(&capacity).map(|(w, c)| w % (c + 1)).collect();
                 let start = naive.earliest(ready, duration, &demand);
-                prop_assert_eq!(profile.earliest(ready as f64, duration as f64, &demand), start as f64);
+                prop_assert_eq!(profile.earliest(ready as f64, duration as f64, &demand, f64::INFINITY), start as f64);
                 let start = match kind {
                     0 => continue,
                     1 if wanted[0].is_multiple_of(8) => ready, // with or without room
@@ -300,7 +384,7 @@ mod tests {
     fn full_stretches_become_one_step() {
         let mut profile = Profile::new(&[2]);
         for i in 0..1000 {
-            let start = profile.earliest(0.0, 1.0, &[1]);
+            let start = profile.earliest(0.0, 1.0, &[1], f64::INFINITY);
             assert_eq!(start, f64::from(i / 2));
             profile.reserve(start, start + 1.0, &[1]);
         }

@@ -1,20 +1,50 @@
-//! A tree of maxima over a list of rows: finds the next row that may be large enough.
+//! A tree over a list of rows that sums up ever larger stretches of them: finds the next row that may serve.
 //!
 //! Node 1 is the root, node `i` has the children `2 i` and `2 i + 1`, the rows of the list are the leaves.
 
-/// Rows of equal width with the maxima, column by column, of ever larger stretches of them.
-#[derive(Debug, Clone)]
-pub(super) struct MaxTree<T> {
-    width: usize,
-    len: usize,
-    /// Room for this many rows, a power of two; unused ones hold zeros.
-    leaves: usize,
-    nodes: Vec<T>,
+use std::marker::PhantomData;
+
+/// How the rows of two neighbouring stretches become one.
+pub(super) trait Join<T> {
+    /// What rows are made of that are not there; joining such a row changes nothing.
+    fn empty() -> T;
+
+    fn join(left: &[T], right: &[T], both: &mut [T]);
 }
 
-impl<T: Copy + Default + PartialOrd> MaxTree<T> {
+/// Column by column the larger value; nothing is less than the default.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Max;
+
+impl<T: Copy + Default + PartialOrd> Join<T> for Max {
+    fn empty() -> T {
+        T::default()
+    }
+
+    fn join(left: &[T], right: &[T], both: &mut [T]) {
+        for ((both, left), right) in both.iter_mut().zip(left).zip(right) {
+            *both = if left > right { *left } else { *right };
+        }
+    }
+}
+
+/// Rows with the maxima of stretches.
+pub(super) type MaxTree<T> = Tree<T, Max>;
+
+/// Rows of equal width with those of ever larger stretches of them.
+#[derive(Debug, Clone)]
+pub(super) struct Tree<T, J> {
+    width: usize,
+    len: usize,
+    /// Room for this many rows, a power of two; unused ones are empty.
+    leaves: usize,
+    nodes: Vec<T>,
+    join: PhantomData<J>,
+}
+
+impl<T: Copy, J: Join<T>> Tree<T, J> {
     pub(super) fn new(width: usize) -> Self {
-        Self { width, len: 0, leaves: 1, nodes: vec![T::default(); 2 * width] }
+        Self { width, len: 0, leaves: 1, nodes: vec![J::empty(); 2 * width], join: PhantomData }
     }
 
     /// The row at this index.
@@ -23,9 +53,10 @@ impl<T: Copy + Default + PartialOrd> MaxTree<T> {
         self.node(self.leaves + index)
     }
 
-    /// The first row, from index `from` on, that is `wanted`. Whatever holds for a row must hold for the maxima
-    /// of stretches with that row. O(log rows) if it holds for no others.
-    pub(super) fn first(&self, from: usize, wanted: impl Fn(&[T]) -> bool) -> Option<usize> {
+    /// The first row, from index `from` on, that is `wanted`. Whatever is wanted of a row must be wanted of stretches
+    /// with that row. O(log rows) if it is of no others. Neighbouring stretches are asked about from left to right:
+    /// those that are not wanted are passed, those that are wanted are looked into.
+    pub(super) fn first(&self, from: usize, mut wanted: impl FnMut(&[T]) -> bool) -> Option<usize> {
         if from >= self.len {
             return None;
         }
@@ -46,11 +77,11 @@ impl<T: Copy + Default + PartialOrd> MaxTree<T> {
         }
     }
 
-    /// Lets `fill` rewrite a row, which it is handed as zeros. O(log rows).
+    /// Lets `fill` rewrite a row, which it is handed empty. O(log rows).
     pub(super) fn set(&mut self, index: usize, fill: impl FnOnce(&mut [T])) {
         let at = (self.leaves + index) * self.width;
         let row = &mut self.nodes[at..at + self.width];
-        row.fill(T::default());
+        row.fill(J::empty());
         fill(row);
         self.renew(index, index);
     }
@@ -70,7 +101,7 @@ impl<T: Copy + Default + PartialOrd> MaxTree<T> {
     pub(super) fn remove(&mut self, index: usize) {
         let (at, end) = self.behind(index);
         self.nodes.copy_within(at + self.width..end, at);
-        self.nodes[end - self.width..end].fill(T::default());
+        self.nodes[end - self.width..end].fill(J::empty());
         self.len -= 1;
         self.renew(index, self.len);
     }
@@ -87,22 +118,23 @@ impl<T: Copy + Default + PartialOrd> MaxTree<T> {
     fn grow(&mut self) {
         let rows = self.nodes.split_off(self.leaves * self.width);
         self.leaves *= 2;
-        self.nodes.resize(self.leaves * self.width, T::default());
+        self.nodes.resize(self.leaves * self.width, J::empty());
         self.nodes.extend(rows);
-        self.nodes.resize(2 * self.leaves * self.width, T::default());
+        self.nodes.resize(2 * self.leaves * self.width, J::empty());
         self.renew(0, self.leaves - 1);
     }
 
-    /// The maxima above the rows `first` to `last`.
+    /// What is above the rows `first` to `last`.
     fn renew(&mut self, first: usize, last: usize) {
         let width = self.width;
         let (mut low, mut high) = (self.leaves + first, self.leaves + last);
         while low > 1 {
             (low, high) = (low / 2, high / 2);
-            for at in low * width..(high + 1) * width {
-                let left = at + at / width * width;
-                let (left, right) = (self.nodes[left], self.nodes[left + width]);
-                self.nodes[at] = if left > right { left } else { right };
+            let (above, below) = self.nodes.split_at_mut(2 * low * width);
+            let above = above[low * width..(high + 1) * width].chunks_exact_mut(width);
+            for (both, pair) in above.zip(below.chunks_exact(2 * width)) {
+                let (left, right) = pair.split_at(width);
+                J::join(left, right, both);
             }
         }
     }
