@@ -8,7 +8,7 @@ use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use std::hash::BuildHasher;
 
-use crate::{Error, FileId, FlatGraph, JobGraphBuilder, Result, Task, TaskId, validate};
+use crate::{Error, FileId, FlatGraph, JobGraphBuilder, Result, Task, TaskId, Work, validate};
 
 /// An edge of a job graph: the child starts after the parent has finished and its data has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -89,6 +89,28 @@ impl JobGraph {
         names: NameIndex,
     ) -> Result<Self> {
         let job = Self { name, graph, files, names };
+        validate::validate(&job)?;
+        Ok(job)
+    }
+
+    /// The same job with other run times, in the order of the tasks' ids. O(tasks + dependencies + files).
+    ///
+    /// ```
+    /// use mdts_dag::{JobGraph, Task, Work};
+    /// let mut job = JobGraph::builder("one");
+    /// let task = job.task(Task::new("a"))?;
+    /// let timed = job.build()?.with_work([Work::Seconds(2.0)])?;
+    /// assert_eq!(timed.task(task).work, Work::Seconds(2.0));
+    /// # Ok::<(), mdts_dag::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadNumber`] if a time is out of range. Tasks for which there is no time keep theirs.
+    pub fn with_work(&self, work: impl IntoIterator<Item = Work>) -> Result<Self> {
+        let mut job = self.clone();
+        for (task, work) in job.graph.node_weights_mut().zip(work) {
+            task.work = work;
+        }
         validate::validate(&job)?;
         Ok(job)
     }

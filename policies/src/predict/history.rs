@@ -1,0 +1,153 @@
+//! What was observed: the run times of tasks by kind, and the file that keeps them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::features::{COLUMNS, Features};
+use super::{Error, Result};
+
+/// The version of the file, and with it of the columns.
+const VERSION: u64 = 1;
+/// Most samples of a kind. Beyond, every second is dropped, so that what is left spreads over all runs.
+const MOST: usize = 4096;
+/// Added to seconds before their logarithm is taken: run times of 0 are measured, too.
+const INSTANT: f64 = 1e-3;
+/// The longest run time accepted, as for the work of a task.
+const LONGEST: f64 = 1e18;
+
+/// One task that ran.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sample {
+    /// Samples of one run have the same number.
+    pub(super) run: u32,
+    /// On its node.
+    pub(super) seconds: f64,
+    pub(super) features: Features,
+}
+
+impl Sample {
+    /// What models predict: the logarithm of the run time on a node of speed 1.
+    pub(super) fn target(&self) -> f64 {
+        (self.seconds * self.features.speed + INSTANT).ln()
+    }
+}
+
+/// Seconds on a node of this speed, from what a model predicted.
+pub(super) fn seconds(target: f64, speed: f64) -> f64 {
+    ((target.exp() - INSTANT).max(0.0) / speed).min(LONGEST)
+}
+
+/// All samples by kind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct History {
+    pub(super) runs: u32,
+    pub(super) kinds: BTreeMap<String, Vec<Sample>>,
+}
+
+/// What the file holds.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    mdts_history: u64,
+    columns: Vec<String>,
+    runs: u32,
+    kinds: BTreeMap<String, Vec<Sample>>,
+}
+
+impl History {
+    /// Adds a sample to its kind, whose samples are at most 4096.
+    pub(super) fn add(&mut self, kind: &str, sample: Sample) -> Result<()> {
+        check(kind, &sample)?;
+        if !self.kinds.contains_key(kind) {
+            self.kinds.insert(kind.into(), Vec::new());
+        }
+        if let Some(samples) = self.kinds.get_mut(kind) {
+            samples.push(sample);
+            if samples.len() > MOST {
+                let mut keep = false;
+                samples.retain(|_| {
+                    keep = !keep;
+                    keep
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// All samples of some kinds.
+    pub(super) fn of<'a>(&'a self, kinds: &'a [String]) -> impl Iterator<Item = &'a Sample> {
+        kinds.iter().filter_map(|kind| self.kinds.get(kind)).flatten()
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        let document = Document {
+            mdts_history: VERSION,
+            columns: COLUMNS.map(String::from).into(),
+            runs: self.runs,
+            kinds: self.kinds.clone(),
+        };
+        serde_json::to_string(&document).unwrap_or_default() // only maps without text keys can fail
+    }
+
+    pub(super) fn from_json(text: &str) -> Result<Self> {
+        let parse = |error: serde_json::Error| Error::Parse { message: error.to_string() };
+        // The version first, so that another version is not blamed for its other keys.
+        #[derive(Deserialize)]
+        struct Version {
+            mdts_history: u64,
+        }
+        let found = serde_json::from_str::<Version>(text).map_err(parse)?.mdts_history;
+        if found != VERSION {
+            return Err(Error::Version { found, expected: VERSION });
+        }
+        let document: Document = serde_json::from_str(text).map_err(parse)?;
+        if document.columns != COLUMNS {
+            let message = format!("the columns are {:?}; expected {COLUMNS:?}", document.columns);
+            return Err(Error::Parse { message });
+        }
+        for (kind, samples) in &document.kinds {
+            samples.iter().try_for_each(|sample| check(kind, sample))?;
+        }
+        Ok(Self { runs: document.runs, kinds: document.kinds })
+    }
+
+    /// Writes a file beside the path and renames it, so that a file of that name is always whole.
+    pub(super) fn save(&self, path: &Path) -> Result<()> {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(format!(".{}.tmp", std::process::id()));
+        let write = || {
+            let mut file = File::create(&temporary)?;
+            file.write_all(self.to_json().as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&temporary, path)
+        };
+        write().map_err(|source| {
+            // The first error is the one that matters; the temporary file may not even exist.
+            let _ = std::fs::remove_file(&temporary);
+            Error::Io { path: path.into(), source }
+        })
+    }
+
+    pub(super) fn load(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.into(), source })?;
+        let text = str::from_utf8(&bytes).map_err(|error| Error::Parse { message: error.to_string() });
+        text.and_then(Self::from_json)
+            .map_err(|source| Error::InFile { path: path.into(), source: Box::new(source) })
+    }
+}
+
+fn check(kind: &str, sample: &Sample) -> Result<()> {
+    if !(0.0..=LONGEST).contains(&sample.seconds) {
+        return Err(Error::BadNumber {
+            kind: kind.into(),
+            what: "run time in seconds",
+            value: sample.seconds,
+        });
+    }
+    sample.features.check(kind)
+}
