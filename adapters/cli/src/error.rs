@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use mdts_core::Error as CoreError;
+use mdts_policies::predict::Error as PredictError;
 
 /// Errors of the command line.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,9 @@ pub(crate) enum Error {
     /// Something is wrong with a cluster, a plan or a run.
     #[error(transparent)]
     Core(CoreError),
+    /// Something is wrong with a history of run times.
+    #[error(transparent)]
+    Predict(PredictError),
     /// A flag or a setting makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -59,6 +63,16 @@ impl From<CoreError> for Error {
     }
 }
 
+impl From<PredictError> for Error {
+    fn from(error: PredictError) -> Self {
+        match error {
+            PredictError::Io { path, source } => Self::Input { path, source },
+            PredictError::Graph(error) => error.into(),
+            other => Self::Predict(other),
+        }
+    }
+}
+
 impl Error {
     /// 1 if the work failed, 2 if what was asked for is wrong.
     pub(crate) fn exit_code(&self) -> ExitCode {
@@ -71,7 +85,9 @@ impl Error {
                     | CoreError::Stuck(_)
             ),
             Self::InvalidPlan { .. } | Self::Plot(_) | Self::Stdout(_) | Self::System { .. } => true,
-            Self::Dag(_) | Self::Usage(_) | Self::Input { .. } | Self::Output { .. } => false,
+            Self::Dag(_) | Self::Predict(_) | Self::Usage(_) | Self::Input { .. } | Self::Output { .. } => {
+                false
+            }
         };
         ExitCode::from(if failed { 1 } else { 2 })
     }

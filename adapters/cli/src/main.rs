@@ -5,6 +5,7 @@ mod choice;
 mod commands;
 mod error;
 mod gantt;
+mod history;
 mod input;
 mod output;
 mod plot;

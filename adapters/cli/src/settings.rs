@@ -25,12 +25,13 @@ Settings: a flag comes before the environment, that before mdts.toml in the curr
   --data       MDTS_DATA_MODEL  data_model   edges
   --seed       MDTS_SEED        seed         0
   --logs       MDTS_LOGS        logs         .mdts/logs/TIME-PROCESS, one per run
+  --history    MDTS_HISTORY     history      none; unknown run times count as the mean of the known ones
   -v, -q       MDTS_LOG                      warn (also error, info, debug, or a tracing filter)
 
 Exit status: 0 done; 1 the work failed; 2 bad input or usage.";
 
 /// All names, as in the file; in the environment they are in capitals behind `MDTS_`.
-const NAMES: [&str; 6] = ["cluster", "policy", "slots", "data_model", "seed", "logs"];
+const NAMES: [&str; 7] = ["cluster", "policy", "slots", "data_model", "seed", "logs", "history"];
 
 /// Flags about the cluster and the model, common to most commands.
 #[derive(Debug, Clone, Default, Args)]
@@ -56,6 +57,8 @@ pub(crate) struct OtherFlags<'a> {
     pub(crate) policy: Option<&'a str>,
     /// `--logs`.
     pub(crate) logs: Option<&'a Path>,
+    /// `--history`.
+    pub(crate) history: Option<&'a Path>,
 }
 
 /// What the sources say, choices still as they are written.
@@ -67,6 +70,7 @@ struct Raw {
     data_model: String,
     seed: u64,
     logs: PathBuf,
+    history: Option<PathBuf>,
 }
 
 /// What holds after all sources were heard.
@@ -84,6 +88,8 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// Where the output of tasks goes.
     pub(crate) logs: PathBuf,
+    /// Earlier run times, to predict unknown ones from.
+    pub(crate) history: Option<PathBuf>,
 }
 
 impl Settings {
@@ -102,6 +108,7 @@ impl Settings {
             data_model: choice("data_model", &raw.data_model, &merged)?,
             seed: raw.seed,
             logs: raw.logs,
+            history: raw.history,
         })
     }
 }
@@ -139,6 +146,7 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigErro
         .set_override_option("data_model", data)?
         .set_override_option("seed", flags.seed)?
         .set_override_option("logs", path(other.logs))?
+        .set_override_option("history", path(other.history))?
         .build()
 }
 

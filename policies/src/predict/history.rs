@@ -151,3 +151,80 @@ fn check(kind: &str, sample: &Sample) -> Result<()> {
     }
     sample.features.check(kind)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(run: u32, seconds: f64) -> Sample {
+        Sample { run, seconds, features: Features { input_bytes: 0.1 + 0.2, ..Features::default() } }
+    }
+
+    fn history() -> History {
+        let mut history = History { runs: 2, ..History::default() };
+        for (kind, run, seconds) in [("a", 1, 1.0 / 3.0), ("b", 1, 0.0), ("a", 2, 1e17 + 0.1)] {
+            history.add(kind, sample(run, seconds)).unwrap();
+        }
+        history
+    }
+
+    #[test]
+    fn files_come_back_bit_for_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history.json");
+        std::fs::write(&path, "old").unwrap();
+        history().save(&path).unwrap();
+        assert_eq!(History::load(&path).unwrap(), history());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+        let nowhere = folder.path().join("none/history.json");
+        assert!(matches!(history().save(&nowhere), Err(Error::Io { .. })));
+        assert!(matches!(History::load(&nowhere), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn every_truncation_is_refused() {
+        let text = history().to_json();
+        for end in 0..text.len() {
+            assert!(History::from_json(&text[..end]).is_err(), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let text = history().to_json();
+        let table = [
+            ("\"mdts_history\":1", "\"mdts_history\":2", "version 2"),
+            ("\"mdts_history\":1", "\"mdts_history\":1,\"more\":1", "unknown field `more`"),
+            ("\"gpus\"", "\"tpus\"", "columns"),
+            ("\"seconds\":0.0", "\"seconds\":-1.0", "'b': run time in seconds is -1"),
+            ("\"seconds\":0.0", "\"seconds\":null", "null"),
+            ("\"seconds\":0.0", "\"seconds\":1e999", "number out of range"),
+        ];
+        for (from, to, message) in table {
+            assert!(text.contains(from), "{from}");
+            let error = History::from_json(&text.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.contains(message), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_kind_keeps_samples_of_all_runs() {
+        let mut history = History::default();
+        for run in 0..10_000 {
+            history.add("a", sample(run, 1.0)).unwrap();
+        }
+        let samples = &history.kinds["a"];
+        assert!((MOST / 2..=MOST).contains(&samples.len()), "{}", samples.len());
+        assert!(samples[0].run == 0 && samples[samples.len() - 1].run == 9999);
+        assert!(samples.windows(2).all(|pair| pair[1].run - pair[0].run <= 8));
+    }
+
+    #[test]
+    fn seconds_and_targets_belong_together() {
+        for (time, speed) in [(0.0, 1.0), (0.001, 2.0), (3.0, 0.5), (1e6, 4.0)] {
+            let features = Features { speed, ..Features::default() };
+            let target = Sample { run: 0, seconds: time, features }.target();
+            assert!((seconds(target, speed) - time).abs() <= 1e-9 * time + 1e-12, "{time}");
+        }
+    }
+}

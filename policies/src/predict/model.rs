@@ -65,9 +65,9 @@ pub(super) struct Samples {
 const FEWEST: usize = 6;
 const FOLDS: usize = 5;
 /// How much better than a simpler model a model has to be.
-const BETTER: f64 = 0.97;
-/// Sigma where a single sample tells nothing about it: a factor of about 3 either way for four in five.
-const SIGMA_OF_ONE: f64 = 0.85;
+const BETTER: f64 = 0.9;
+/// Sigma before any residual is known, a factor of about 3 either way for four in five; it counts as one residual.
+const FIRST_SIGMA: f64 = 0.85;
 /// No run time is believed further outside those that were seen: a factor of 4.
 const BEYOND: f64 = 1.386;
 
@@ -112,7 +112,7 @@ impl Choice {
             }
         }
         let (method, model, sigma) =
-            best.unwrap_or_else(|| (simplest, Model::Constant(constant(simplest, view.1)), SIGMA_OF_ONE));
+            best.unwrap_or_else(|| (simplest, Model::Constant(constant(simplest, view.1)), sigma(&[])));
         let lowest = samples.y.fold(f64::INFINITY, |a, b| a.min(*b));
         let highest = samples.y.fold(f64::NEG_INFINITY, |a, b| a.max(*b));
         Self { method, sigma, model, range: (lowest - BEYOND, highest + BEYOND) }
@@ -206,7 +206,88 @@ fn score(residuals: &[f64], runs: &[u32]) -> f64 {
     of_run.values().map(|(sum, n)| sum / n).sum::<f64>() / of_run.len() as f64
 }
 
-/// The root mean square of residuals.
+/// The root mean square of residuals and one of [`FIRST_SIGMA`], so that two equal run times are not taken for a law.
 fn sigma(residuals: &[f64]) -> f64 {
-    (residuals.iter().map(|r| r * r).sum::<f64>() / residuals.len() as f64).sqrt()
+    let squares = residuals.iter().map(|r| r * r).sum::<f64>() + FIRST_SIGMA * FIRST_SIGMA;
+    (squares / (residuals.len() + 1) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use mdts_dag::generate::seeded;
+    use rand::Rng as _;
+
+    use super::*;
+
+    fn choose(x: Array2<f64>, y: Array1<f64>, run: Vec<u32>) -> Choice {
+        Choice::fit(&Samples { x, y, run }, &Method::ALL, &mut seeded(1))
+    }
+
+    #[test]
+    fn the_model_follows_the_shape_of_the_data() {
+        let mut seeds = seeded(5);
+        let x = Array2::from_shape_fn((60, 2), |(row, column)| if column == 0 { row as f64 } else { 1.0 });
+        let runs: Vec<u32> = (0..60).map(|row| row % 6).collect();
+        let column = |of: fn(f64) -> f64| x.column(0).mapv(of);
+        let noise: Array1<f64> = (0..60).map(|_| seeds.random_range(-0.1..0.1)).collect();
+        let table = [
+            (noise, vec![Method::Median]),
+            (column(|row| 0.5 * row), vec![Method::Linear, Method::ElasticNet]),
+            (
+                column(|row| {
+                    if row < 20.0 {
+                        0.0
+                    } else if row < 40.0 {
+                        9.0
+                    } else {
+                        1.0
+                    }
+                }),
+                vec![Method::Tree],
+            ),
+        ];
+        for (y, expected) in table {
+            let choice = choose(x.clone(), y, runs.clone());
+            assert!(expected.contains(&choice.method), "{:?} is not in {expected:?}", choice.method);
+        }
+    }
+
+    #[test]
+    fn whole_runs_are_left_out() {
+        let folds = folds(&[7, 7, 9, 9, 9, 12], &mut seeded(3));
+        assert_eq!((folds[0], folds[2], folds[3]), (folds[1], folds[3], folds[4]));
+        let mut distinct = vec![folds[0], folds[2], folds[5]];
+        distinct.sort_unstable();
+        assert_eq!(distinct, [0, 1, 2]);
+    }
+
+    #[test]
+    fn constants_and_scores_are_what_the_words_say() {
+        let y = ndarray::array![1.0_f64, 2.0, 9.0].mapv(f64::ln);
+        assert!((constant(Method::Mean, y.view()) - 4.0_f64.ln()).abs() < 1e-12);
+        assert_eq!(constant(Method::Median, y.view()), 2.0_f64.ln());
+        assert_eq!(median(&mut [4.0, 1.0, 3.0, 2.0]), 2.5);
+        // Runs count alike: (|1| + |-3|) / 2 = 2 and 5.
+        assert_eq!(score(&[1.0, -3.0, 5.0], &[1, 1, 2]), 3.5);
+        assert_eq!(sigma(&[]), FIRST_SIGMA);
+        assert!((sigma(&[2.0, 2.0]) - ((8.0 + 0.85 * 0.85) / 3.0_f64).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_two_or_three_samples_give_their_median() {
+        for (y, expected) in [(vec![1.0], 1.0), (vec![1.0, 3.0], 2.0), (vec![1.0, 2.0, 9.0], 2.0)] {
+            let n = y.len();
+            let choice = choose(Array2::from_shape_fn((n, 2), |(r, _)| r as f64), y.into(), vec![1; n]);
+            assert_eq!(choice.predict(ndarray::array![5.0, 5.0].view()), expected);
+            assert!(choice.method == Method::Median && choice.sigma > 0.2, "{choice:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_far_beyond_what_was_seen_is_believed() {
+        let x = Array2::from_shape_fn((20, 1), |(row, _)| row as f64);
+        let choice = choose(x.clone(), x.column(0).to_owned(), vec![1; 20]);
+        assert_eq!(choice.predict(ndarray::array![1e9].view()), 19.0 + BEYOND);
+        assert_eq!(choice.predict(ndarray::array![-1e9].view()), -BEYOND);
+    }
 }

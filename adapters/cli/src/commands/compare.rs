@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::gantt::Form;
+use crate::history::{self, HistoryFlag};
 use crate::input::{self, Machines};
 use crate::output::{self, OutputFile};
 use crate::plot::{self, Panel};
@@ -43,6 +44,8 @@ pub(crate) struct Compare {
     search: SearchFlags,
     #[command(flatten)]
     model: ModelFlags,
+    #[command(flatten)]
+    history: HistoryFlag,
     /// Sigma of lognormal factors on run times, that policies do not know
     #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     noise: f64,
@@ -105,7 +108,10 @@ struct Case {
 
 impl Compare {
     pub(super) fn carry_out(&self, quiet: bool) -> Result<()> {
-        let settings = Settings::load(&self.model, OtherFlags::default())?;
+        let settings = Settings::load(
+            &self.model,
+            OtherFlags { history: self.history.path(), ..OtherFlags::default() },
+        )?;
         let policies = self.policies()?;
         self.conditions(settings.seed, 1.0)?;
         let form = self.plot.as_deref().map(Form::of).transpose()?;
@@ -183,7 +189,7 @@ impl Compare {
         };
         let mut cases: Vec<Case> = Vec::new();
         for path in paths {
-            let job = input::job(path)?;
+            let job = history::fill(input::job(path)?, settings)?;
             let instance = input::instance(&job, machines, settings.data_model)?;
             let name = job.graph.name();
             let same =

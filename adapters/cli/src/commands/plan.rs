@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::gantt::{self, Chart, Form};
+use crate::history::{self, HistoryFlag};
 use crate::input::{self, Machines};
 use crate::output::{self, OutputFile};
 use crate::policy;
@@ -32,6 +33,8 @@ pub(crate) struct Plan {
     search: SearchFlags,
     #[command(flatten)]
     model: ModelFlags,
+    #[command(flatten)]
+    history: HistoryFlag,
     /// Write the plan as JSON
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -104,7 +107,11 @@ struct Named<'a> {
 
 impl Plan {
     pub(super) fn carry_out(&self, quiet: bool) -> Result<()> {
-        let other = OtherFlags { policy: self.policy.as_deref(), ..OtherFlags::default() };
+        let other = OtherFlags {
+            policy: self.policy.as_deref(),
+            history: self.history.path(),
+            ..OtherFlags::default()
+        };
         let settings = Settings::load(&self.model, other)?;
         let policy = policy::find(&settings.policy)?;
         if let (Some(plan), Some(gantt)) = (&self.output, &self.gantt)
@@ -118,7 +125,7 @@ impl Plan {
         let form = self.gantt.as_deref().map(Form::of).transpose()?;
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
         let plan_file = OutputFile::create_if(self.output.as_deref())?;
-        let job = input::job(self.dag.as_deref())?;
+        let job = history::fill(input::job(self.dag.as_deref())?, &settings)?;
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
 

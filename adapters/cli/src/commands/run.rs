@@ -18,6 +18,7 @@ use super::plan::above_bound;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::gantt::{self, Chart, Form};
+use crate::history::{self, HistoryFlag};
 use crate::input::{self, Job, Machines};
 use crate::output::{self, OutputFile};
 use crate::policy::{self, Plan};
@@ -49,6 +50,8 @@ pub(crate) struct Run {
     search: SearchFlags,
     #[command(flatten)]
     model: ModelFlags,
+    #[command(flatten)]
+    history: HistoryFlag,
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
@@ -145,6 +148,10 @@ impl Run {
             let wrote = format!("wrote {}\n", self.gantt.as_deref().unwrap_or(Path::new("")).display());
             said = said.and(drawn).and_then(|()| if silent { Ok(()) } else { output::print(&wrote) });
         }
+        if came_of_it.is_success() && self.emulate.is_none() {
+            said =
+                said.and(history::learn(&ready.job, &ready.machines.cluster, &came_of_it, &ready.settings));
+        }
         match said {
             Err(error) if !error.is_broken_pipe() && !came_of_it.is_success() => {
                 output::complain_of(&error);
@@ -157,10 +164,15 @@ impl Run {
     }
 
     fn prepare(&self, quiet: bool) -> Result<Ready> {
-        let other = OtherFlags { policy: self.policy.as_deref(), logs: self.logs.as_deref() };
+        let other = OtherFlags {
+            policy: self.policy.as_deref(),
+            logs: self.logs.as_deref(),
+            history: self.history.path(),
+        };
         let settings = Settings::load(&self.model, other)?;
         let policy = policy::find(&settings.policy)?;
         let job = input::job(self.dag.as_deref())?;
+        let job = history::fill_if_there(job, &settings)?;
         if self.emulate.is_none()
             && let Err(mdts_core::Error::Executor(message)) = LocalExecutor::check(&job.graph)
         {

@@ -1,0 +1,89 @@
+//! The history of run times that `--history` names: unknown run times are predicted from it, runs are added to it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mdts_core::Cluster;
+use mdts_core::runner::RunReport;
+use mdts_dag::Work;
+use mdts_policies::predict::{Error as PredictError, Predictor};
+
+use crate::error::{Error, Result};
+use crate::input::Job;
+use crate::settings::Settings;
+
+/// The flag.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct HistoryFlag {
+    /// Predict unknown run times from earlier ones, see mdts predict; run adds its own when all tasks have succeeded
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+}
+
+impl HistoryFlag {
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.history.as_deref()
+    }
+}
+
+/// The job with all run times known, if there is a history.
+///
+/// # Errors
+/// [`Error::Input`] or [`Error::Predict`] if the history cannot be read or is empty.
+pub(crate) fn fill(job: Job, settings: &Settings) -> Result<Job> {
+    let unknown = job.graph.tasks().filter(|task| task.work == Work::Unknown).count();
+    let Some(path) = settings.history.as_deref().filter(|_| unknown > 0) else { return Ok(job) };
+    let predictor = Predictor::load(path, settings.seed)?;
+    let filled = predictor.fill(&job.graph)?;
+    let [kind, name, looks] = filled.predicted;
+    tracing::info!(
+        kind,
+        name,
+        looks,
+        "predicted {unknown} run times of {} from {}",
+        job.label,
+        path.display()
+    );
+    Ok(Job { graph: Arc::new(filled.job), ..job })
+}
+
+/// The same for a history that the run itself may begin.
+///
+/// # Errors
+/// As for [`fill`].
+pub(crate) fn fill_if_there(job: Job, settings: &Settings) -> Result<Job> {
+    match settings.history.as_deref() {
+        Some(path) if !path.exists() => Ok(job),
+        _ => fill(job, settings),
+    }
+}
+
+/// Adds a run to the history, if one is named. It is read again, since other runs may have ended meanwhile.
+///
+/// # Errors
+/// As for [`open`] and [`save`].
+pub(crate) fn learn(job: &Job, cluster: &Cluster, report: &RunReport, settings: &Settings) -> Result<()> {
+    let Some(path) = settings.history.as_deref() else { return Ok(()) };
+    let mut predictor = open(path, settings.seed)?;
+    predictor.learn_run(&job.graph, cluster, report)?;
+    save(&predictor, path)
+}
+
+/// The history of this file, or a new one if there is no such file.
+///
+/// # Errors
+/// [`Error::Input`] or [`Error::Predict`] if there is one that cannot be read.
+pub(crate) fn open(path: &Path, seed: u64) -> Result<Predictor> {
+    if path.exists() { Ok(Predictor::load(path, seed)?) } else { Ok(Predictor::new(seed)) }
+}
+
+/// Writes the history.
+///
+/// # Errors
+/// [`Error::Output`].
+pub(crate) fn save(predictor: &Predictor, path: &Path) -> Result<()> {
+    predictor.save(path).map_err(|error| match error {
+        PredictError::Io { path, source } => Error::Output { path, source },
+        other => other.into(),
+    })
+}
