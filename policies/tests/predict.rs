@@ -202,7 +202,7 @@ fn traces(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn predictions_of_left_out_instances_beat_mean_and_median() {
-    let Some(folder) = common::data("predictions_of_left_out_instances_beat_mean_and_median", "wfinstances")
+    let Some(folder) = common::data("wfinstances", "predictions_of_left_out_instances_beat_mean_and_median")
     else {
         return;
     };

@@ -4,6 +4,7 @@ mod bad_input;
 mod contract;
 mod measuring;
 mod pictures;
+mod prediction;
 mod running;
 mod search;
 mod settings;
