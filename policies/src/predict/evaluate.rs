@@ -67,7 +67,9 @@ pub fn leave_one_out(jobs: &[JobGraph], known_before: bool, seed: u64) -> Result
                 predictor.begin_run();
                 other.iter().try_for_each(|(kind, f, seconds)| predictor.observe(kind, *f, *seconds))?;
             }
-            other.iter().for_each(|(kind, _, seconds)| kinds.add(kind, *seconds));
+            for (kind, _, seconds) in other {
+                kinds.add(kind, *seconds);
+            }
         }
         let kinds = kinds.summary();
         for (kind, features, actual) in tasks {
@@ -105,6 +107,21 @@ pub fn score<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Score {
         kind_mean: error(|t| t.kind_mean),
         kind_median: error(|t| t.kind_median),
         covered: inside as f64 / trials.len() as f64,
+    }
+}
+
+/// The median over instances of each instance's score, so that large ones count no more than small ones.
+pub fn typical_score(trials: &[Trial]) -> Score {
+    let by_instance = trials.chunk_by(|a, b| a.instance == b.instance);
+    let scores: Vec<Score> = by_instance.map(score).filter(|score| score.tasks > 0).collect();
+    let middle = |of: fn(&Score) -> f64| median(&mut scores.iter().map(of).collect::<Vec<_>>());
+    Score {
+        tasks: scores.iter().map(|s| s.tasks).sum(),
+        predicted: middle(|s| s.predicted),
+        type_median: middle(|s| s.type_median),
+        kind_mean: middle(|s| s.kind_mean),
+        kind_median: middle(|s| s.kind_median),
+        covered: middle(|s| s.covered),
     }
 }
 

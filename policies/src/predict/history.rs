@@ -59,6 +59,12 @@ struct Document {
     kinds: BTreeMap<String, Vec<Sample>>,
 }
 
+/// What is read first, so that another version is not blamed for its other keys.
+#[derive(Debug, Deserialize)]
+struct Version {
+    mdts_history: u64,
+}
+
 impl History {
     /// Adds a sample to its kind, whose samples are at most 4096.
     pub(super) fn add(&mut self, kind: &str, sample: Sample) -> Result<()> {
@@ -96,11 +102,6 @@ impl History {
 
     pub(super) fn from_json(text: &str) -> Result<Self> {
         let parse = |error: serde_json::Error| Error::Parse { message: error.to_string() };
-        // The version first, so that another version is not blamed for its other keys.
-        #[derive(Deserialize)]
-        struct Version {
-            mdts_history: u64,
-        }
         let found = serde_json::from_str::<Version>(text).map_err(parse)?.mdts_history;
         if found != VERSION {
             return Err(Error::Version { found, expected: VERSION });

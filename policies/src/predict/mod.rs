@@ -17,7 +17,7 @@ mod tree;
 mod types;
 
 pub use error::{Error, Result};
-pub use evaluate::{Score, Trial, leave_one_out, score};
+pub use evaluate::{Score, Trial, leave_one_out, score, typical_score};
 pub use features::{COLUMNS, Features};
 pub use jobs::Filled;
 pub use model::Method;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use mdts_dag::JobGraph;
-use mdts_policies::predict::{Score, Trial, leave_one_out, score};
+use mdts_policies::predict::{Score, leave_one_out, score, typical_score};
 use serde::Serialize;
 
 use crate::error::Result;
@@ -67,7 +67,7 @@ struct Learnt {
     kinds: usize,
 }
 
-/// Median absolute percentage errors, by workflow and of all tasks.
+/// Median absolute percentage errors: by workflow, of all tasks, and the median of those of all instances.
 #[derive(Debug, Serialize)]
 struct Report {
     seed: u64,
@@ -143,10 +143,11 @@ impl Evaluate {
             .into_iter()
             .map(|(name, instances)| {
                 let own = trials.iter().filter(|trial| instances.contains(&trial.instance));
-                row(&name, instances.len(), own)
+                row(&name, instances.len(), score(own))
             })
             .collect();
-        rows.push(row("all", jobs.len(), &trials));
+        rows.push(row("all tasks", jobs.len(), score(&trials)));
+        rows.push(row("median instance", jobs.len(), typical_score(&trials)));
         let report = Report { seed: self.seed, known_before: self.known_before, rows };
         match (self.json, quiet) {
             (true, _) => output::print_json(&report),
@@ -162,8 +163,8 @@ fn family(path: &Path) -> String {
     name.split(['-', '.']).next().unwrap_or_default().into()
 }
 
-fn row<'a>(name: &str, instances: usize, trials: impl IntoIterator<Item = &'a Trial>) -> Row {
-    let Score { tasks, predicted, type_median, kind_mean, kind_median, covered } = score(trials);
+fn row(name: &str, instances: usize, score: Score) -> Row {
+    let Score { tasks, predicted, type_median, kind_mean, kind_median, covered } = score;
     let percent = |part: f64| part.is_finite().then_some(part * 100.0);
     Row {
         workflow: name.into(),

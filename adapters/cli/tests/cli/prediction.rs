@@ -53,18 +53,18 @@ fn plans_use_what_was_learnt() {
 }
 
 #[test]
-fn an_evaluation_has_a_row_per_workflow_and_one_for_all() {
+fn an_evaluation_has_a_row_per_workflow_and_two_for_all() {
     let folder = folder();
     let report = folder.json(&["predict", "evaluate", "one.yaml", "two.yaml", "--json"]);
     let rows = report["rows"].as_array().expect("rows");
     assert_eq!(
         rows.iter().map(|r| r["workflow"].as_str().unwrap()).collect::<Vec<_>>(),
-        ["one", "two", "all"]
+        ["one", "two", "all tasks", "median instance"]
     );
     assert_keys(&rows[2], &["tasks", "predicted", "type_median", "kind_median", "kind_mean", "covered"]);
     assert!(rows[2]["predicted"].as_f64() < rows[2]["kind_mean"].as_f64(), "{report}");
     let text = folder.mdts(&["predict", "evaluate", "one.yaml", "two.yaml"]).stdout;
-    assert!(text.lines().count() == 5 && text.contains("kind median"), "{text}");
+    assert!(text.lines().count() == 6 && text.contains("kind median"), "{text}");
 }
 
 #[test]
