@@ -6,13 +6,15 @@ use crate::{Folder, assert_keys};
 
 /// Run times that grow with what is read, two kinds.
 fn trace(scale: f64) -> String {
-    let mut text = String::from("name: trace\ntasks:\n");
-    for i in 1..=20 {
-        let (sort, seconds) = (scale * f64::from(i), scale * f64::from(i) * 2.0);
-        text += &format!("  - {{name: get_{i}, work: {scale}}}\n");
-        text += &format!("  - {{name: sort_{i}, work: {seconds}, needs: {{get_{i}: {}}}}}\n", sort * 1e6);
-    }
-    text
+    let tasks = (1..=20).map(|i| {
+        let size = scale * f64::from(i);
+        let (bytes, seconds) = (size * 1e6, size * 2.0);
+        format!(
+            "  - {{name: get_{i}, work: {scale}}}\n  \
+             - {{name: sort_{i}, work: {seconds}, needs: {{get_{i}: {bytes}}}}}\n"
+        )
+    });
+    format!("name: trace\ntasks:\n{}", tasks.collect::<String>())
 }
 
 const UNKNOWN: &str = "
