@@ -124,8 +124,8 @@ impl JobGraphBuilder {
     pub fn file(&mut self, name: &str, bytes: f64) -> Result<FileId> {
         if let Some(id) = self.file_names.find(name, |id: FileId| &self.files[id.index()].name) {
             let known = &mut self.files[id.index()].bytes;
-            if bytes.is_nan() || bytes > *known {
-                *known = bytes; // validation reports NaN
+            if !(0.0..=*known).contains(&bytes) {
+                *known = bytes; // validation reports those out of range
             }
             return Ok(id);
         }
