@@ -103,7 +103,9 @@ impl<'a> Json<'a> {
                 match self.peek()? {
                     Some(b',') => self.at += 1,
                     Some(found) if found == close => break,
-                    Some(_) => return Err(self.error(format_args!("expected `,` or `{}`", char::from(close)))),
+                    Some(_) => {
+                        return Err(self.error(format_args!("expected `,` or `{}`", char::from(close))));
+                    }
                     None => return Err(self.error(format_args!("the text ends inside {expected}"))),
                 }
             }
@@ -331,7 +333,7 @@ impl<'a> Json<'a> {
     fn passed(&self, at: usize) -> (usize, usize, usize) {
         let (bytes, lines, column) = self.passed;
         let before = &self.text.as_bytes()[..at];
-        let new_lines = before.iter().filter(|byte| **byte == b'\n').count();
+        let new_lines = line_ends(before);
         let last = before.iter().rposition(|byte| *byte == b'\n');
         (bytes + at, lines + new_lines, last.map_or(column + at, |end| at - end - 1))
     }
@@ -345,16 +347,28 @@ fn unwrapped(error: std::io::Error) -> Error {
     }
 }
 
-/// How many blanks the text begins with. Most come as long indentation.
+/// Counted by bytes in short runs, which the compiler turns into wide instructions.
+fn line_ends(text: &[u8]) -> usize {
+    let in_run = |run: &[u8]| usize::from(run.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>());
+    text.chunks(192).map(in_run).sum()
+}
+
+/// How many blanks the text begins with. Most are indentation: eight at a time.
 #[inline]
 fn blanks(text: &[u8]) -> usize {
     let mut at = 0;
     loop {
         match text.get(at) {
             Some(b' ') => {
-                at += 1;
-                while text.get(at..at + 8) == Some(b"        ") {
-                    at += 8;
+                while let Some(eight) = text[at..].first_chunk() {
+                    let others = u64::from_le_bytes(*eight) ^ u64::from_le_bytes([b' '; 8]);
+                    at += others.trailing_zeros() as usize / 8;
+                    if others != 0 {
+                        break;
+                    }
+                }
+                if text.len() - at < 8 {
+                    at += text[at..].iter().take_while(|byte| **byte == b' ').count();
                 }
             }
             Some(b'\n' | b'\r' | b'\t') => at += 1,
@@ -371,8 +385,8 @@ fn plain(text: &[u8]) -> usize {
     // High bits stand where a byte is below n (at most 128): exact up to the first of them.
     let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word;
     let mut at = 0;
-    for eight in text.chunks_exact(8) {
-        let word = u64::from_le_bytes(eight.try_into().unwrap_or_default());
+    while let Some(eight) = text[at..].first_chunk() {
+        let word = u64::from_le_bytes(*eight);
         let quote = below(word ^ (ONES * u64::from(b'"')), 1);
         let escape = below(word ^ (ONES * u64::from(b'\\')), 1);
         let found = (quote | escape | below(word, b' ')) & HIGH;
@@ -469,7 +483,7 @@ mod tests {
         #[test]
         fn syntax_is_that_of_serde_json(text in r#"[\[\]{}:,"\\na1.e+\- ü]{0,12}"#, size in 1_usize..12) {
             let valid = serde_json::from_str::<serde_json::Value>(&text).is_ok();
-            prop_assert_eq!(in_drops(text.as_bytes(), size, Json::skip).is_ok(), valid);
+            prop_assert_eq!(in_drops(text.as_bytes(), size, |json| json.skip()).is_ok(), valid);
         }
 
         #[test]

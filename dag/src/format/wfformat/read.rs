@@ -251,7 +251,8 @@ fn with_measurements(mut task: Task, text: Measured) -> Result<Task, String> {
     if let Some(seconds) = text.seconds {
         task.work = Work::Seconds(seconds);
     }
-    if let Some(cores) = text.cores {
+    // One core is what a task without a demand of its own needs.
+    if let Some(cores) = text.cores.filter(|cores| task.demand.is_some() || *cores != 1.0) {
         task = task.cores(cores);
     }
     if let Some(bytes) = text.memory {
