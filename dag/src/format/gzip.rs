@@ -1,7 +1,7 @@
 //! Unpacking gzip with a limit on the size of what comes out.
 
 use std::io::{self, Read};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use flate2::read::MultiGzDecoder;
@@ -67,10 +67,14 @@ pub(super) fn unpack_ahead<T>(
     limit: u64,
     read: impl FnOnce(&mut dyn Read) -> Result<T>,
 ) -> Result<T> {
-    let (sender, pieces) = mpsc::sync_channel(PIECES);
+    let (full, pieces) = mpsc::channel();
+    let (empty, returned) = mpsc::channel();
     thread::scope(|scope| {
-        scope.spawn(move || send_pieces(unpacking(packed, limit), &sender));
-        let mut ahead = Ahead { pieces, piece: Vec::new(), taken: 0 };
+        scope.spawn(move || fill_pieces(unpacking(packed, limit), &returned, &full));
+        for _ in 0..PIECES {
+            _ = empty.send(vec![0; PIECE]); // never fails: the thread ends only after the pieces are full
+        }
+        let mut ahead = Ahead { pieces, empty, piece: Vec::new(), taken: 0, len: 0 };
         let result = read(&mut ahead);
         if result.is_err() {
             io::copy(&mut ahead, &mut io::sink()).map_err(unhide)?;
@@ -79,20 +83,34 @@ pub(super) fn unpack_ahead<T>(
     })
 }
 
-/// Bytes of a piece, and how many of them wait at most.
-const PIECE: u64 = 1 << 16;
-const PIECES: usize = 8;
+/// Bytes of a piece: many enough that handing it over costs little beside its bytes.
+const PIECE: usize = 1 << 18;
 
-fn send_pieces(mut text: impl Read, sender: &SyncSender<io::Result<Vec<u8>>>) {
-    loop {
-        let mut piece = Vec::with_capacity(PIECE as usize);
-        let read = text.by_ref().take(PIECE).read_to_end(&mut piece);
-        let is_last = piece.is_empty() || read.is_err();
-        let is_gone = sender.send(Ok(piece)).is_err();
-        if let Err(reason) = read {
-            _ = sender.send(Err(reason)); // a reader that is gone misses nothing
+/// Pieces that go round between the two threads.
+const PIECES: usize = 4;
+
+/// A piece and how much of it is filled.
+type Filled = io::Result<(Vec<u8>, usize)>;
+
+fn fill_pieces(mut text: impl Read, empty: &Receiver<Vec<u8>>, full: &Sender<Filled>) {
+    for mut piece in empty {
+        let mut len = 0;
+        let end = loop {
+            match text.read(&mut piece[len..]) {
+                Ok(0) => break Some(Ok(())),
+                Ok(read) => len += read,
+                Err(reason) => break Some(Err(reason)),
+            }
+            if len == piece.len() {
+                break None;
+            }
+        };
+        let is_gone = full.send(Ok((piece, len))).is_err();
+        if let Some(Err(reason)) = end {
+            _ = full.send(Err(reason)); // a reader that is gone misses nothing
+            return;
         }
-        if is_last || is_gone {
+        if is_gone || end.is_some() {
             return;
         }
     }
@@ -100,20 +118,25 @@ fn send_pieces(mut text: impl Read, sender: &SyncSender<io::Result<Vec<u8>>>) {
 
 /// The pieces as one text.
 struct Ahead {
-    pieces: Receiver<io::Result<Vec<u8>>>,
+    pieces: Receiver<Filled>,
+    empty: Sender<Vec<u8>>,
     piece: Vec<u8>,
     taken: usize,
+    len: usize,
 }
 
 impl Read for Ahead {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        while self.taken == self.piece.len() {
-            let Ok(piece) = self.pieces.recv() else { return Ok(0) };
-            (self.piece, self.taken) = (piece?, 0);
+        while self.taken == self.len {
+            if !self.piece.is_empty() {
+                _ = self.empty.send(std::mem::take(&mut self.piece)); // not needed once all is unpacked
+            }
+            let Ok(filled) = self.pieces.recv() else { return Ok(0) };
+            (self.taken, self.len) = (0, 0);
+            (self.piece, self.len) = filled?;
         }
-        let rest = &self.piece[self.taken..];
-        let n = rest.len().min(into.len());
-        into[..n].copy_from_slice(&rest[..n]);
+        let n = (self.len - self.taken).min(into.len());
+        into[..n].copy_from_slice(&self.piece[self.taken..self.taken + n]);
         self.taken += n;
         Ok(n)
     }
