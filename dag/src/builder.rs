@@ -124,8 +124,9 @@ impl JobGraphBuilder {
     pub fn file(&mut self, name: &str, bytes: f64) -> Result<FileId> {
         if let Some(id) = self.file_names.find(name, |id: FileId| &self.files[id.index()].name) {
             let known = &mut self.files[id.index()].bytes;
-            if bytes.is_nan() || bytes > *known {
-                *known = bytes; // validation reports NaN
+            // One out of range stays: validation reports it.
+            if *known >= 0.0 && !(0.0..=*known).contains(&bytes) {
+                *known = bytes;
             }
             return Ok(id);
         }

@@ -154,7 +154,7 @@ fn the_larger_size_of_a_file_holds() {
     assert_eq!(job.file("f", 20.0).unwrap(), file);
     let job = job.build().unwrap();
     assert_eq!((job.files().len(), job.file(file).bytes), (1, 30.0));
-    for sizes in [[1.0, f64::NAN], [f64::NAN, 1.0]] {
+    for sizes in [[1.0, f64::NAN], [f64::NAN, 1.0], [1.0, -1.0], [-1.0, 1.0]] {
         let mut job = edges(1, &[]);
         for bytes in sizes {
             job.file("f", bytes).unwrap();

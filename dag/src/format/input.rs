@@ -1,11 +1,10 @@
 //! From a path, a stream or bytes to a job graph.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::{Format, dax, dot, gzip, own, stg, wfformat};
+use super::{Format, dax, dot, gzip, own, place, stg, wfformat};
 use crate::{Error, JobGraph, Result};
 
 /// The largest text that is read, packed or unpacked: 4 GiB.
@@ -23,7 +22,7 @@ const LIMIT: u64 = 4 << 30;
 /// [`JobGraphBuilder::build`](crate::JobGraphBuilder::build), naming the file.
 pub fn read_path(path: impl AsRef<Path>) -> Result<JobGraph> {
     let path = path.as_ref();
-    let file = File::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
+    let file = File::open(path).map_err(|source| io(source, path))?;
     read_file(file, None, path)
 }
 
@@ -41,28 +40,48 @@ pub fn read_from(input: impl Read, format: impl Into<Option<Format>>, name: &str
 /// # Errors
 /// As for [`read_path`].
 pub fn read(bytes: &[u8], format: impl Into<Option<Format>>, name: &str) -> Result<JobGraph> {
-    read_bytes(bytes.into(), format.into(), Path::new(name))
+    read_file(bytes, format.into(), Path::new(name))
 }
 
-fn read_file(input: impl Read, format: Option<Format>, path: &Path) -> Result<JobGraph> {
+/// `WfFormat`, the format of large files, is read in pieces; texts of other formats are held as a whole.
+fn read_file(mut input: impl Read, format: Option<Format>, path: &Path) -> Result<JobGraph> {
     let mut bytes = Vec::new();
-    let read = input.take(LIMIT + 1).read_to_end(&mut bytes);
-    read.map_err(|source| Error::Io { path: path.into(), source })?;
-    read_bytes(bytes.into(), format, path)
+    input.by_ref().take(PEEK).read_to_end(&mut bytes).map_err(|source| io(source, path))?;
+    let is_packed = gzip::is_gzip(&bytes);
+    if !is_packed && is_wfformat(&bytes, format, path) {
+        let mut text = Limited { input: without_mark(&bytes).chain(input), left: LIMIT };
+        return wfformat::read(&mut text, &job_name(path)).map_err(|e| named(e, path));
+    }
+    input.take(LIMIT + 1 - bytes.len() as u64).read_to_end(&mut bytes).map_err(|source| io(source, path))?;
+    if is_packed { read_packed(&bytes, format, path) } else { read_text(&bytes, format, path) }
 }
 
-fn read_bytes(mut bytes: Cow<[u8]>, format: Option<Format>, path: &Path) -> Result<JobGraph> {
-    if gzip::is_gzip(&bytes) {
-        bytes = gzip::unpack(&bytes, LIMIT).map_err(|e| e.in_file(path))?.into();
+fn read_packed(packed: &[u8], format: Option<Format>, path: &Path) -> Result<JobGraph> {
+    let mut begin = Vec::new();
+    // An error shows again when all is unpacked.
+    _ = gzip::unpacking(packed, LIMIT).take(PEEK).read_to_end(&mut begin);
+    if is_wfformat(&begin, format, path) {
+        let marked = (begin.len() - without_mark(&begin).len()) as u64;
+        let job = gzip::unpack_ahead(packed, LIMIT, |text| {
+            std::io::copy(&mut text.take(marked), &mut std::io::sink()).map_err(|source| io(source, path))?;
+            wfformat::read(text, &job_name(path))
+        });
+        return job.map_err(|e| named(e, path));
     }
+    drop(begin);
+    let text = gzip::unpack(packed, LIMIT).map_err(|e| e.in_file(path))?;
+    read_text(&text, format, path)
+}
+
+fn read_text(bytes: &[u8], format: Option<Format>, path: &Path) -> Result<JobGraph> {
     let format = match format {
         Some(format) => format,
-        None => Format::detect(path, &bytes)?,
+        None => Format::detect(path, bytes)?,
     };
-    let text = text(&bytes, format).map_err(|e| e.in_file(path))?;
+    let text = text(bytes, format).map_err(|e| e.in_file(path))?;
     let name = job_name(path);
     let job = match format {
-        Format::WfFormat => wfformat::read(text, &name),
+        Format::WfFormat => wfformat::read(&mut text.as_bytes(), &name),
         Format::Dax => dax::read(text, &name),
         Format::Stg => stg::read(text, &name),
         Format::Dot => dot::read(text, &name),
@@ -73,24 +92,64 @@ fn read_bytes(mut bytes: Cow<[u8]>, format: Option<Format>, path: &Path) -> Resu
     job.map_err(|e| e.in_file(path))
 }
 
+/// Bytes of a text that are looked at before the rest is read.
+const PEEK: u64 = 1 << 16;
+
+/// Whether the beginning of a text tells that it is `WfFormat`, and more than blanks.
+fn is_wfformat(begin: &[u8], format: Option<Format>, path: &Path) -> bool {
+    let detected = format.or_else(|| Format::detect(path, begin).ok());
+    detected == Some(Format::WfFormat) && !without_mark(begin).trim_ascii().is_empty()
+}
+
+/// The text behind its byte-order mark, if it has one.
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
+/// Fails when there is more than allowed.
+struct Limited<R> {
+    input: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.input.read(into)?;
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or_else(|| std::io::Error::other(too_large(Format::WfFormat)))?;
+        Ok(read)
+    }
+}
+
+fn too_large(format: Format) -> Error {
+    place::error(format, "size", format_args!("the file is larger than the {LIMIT} bytes allowed"))
+}
+
+fn io(source: std::io::Error, path: &Path) -> Error {
+    Error::Io { path: path.into(), source }
+}
+
+/// The error with the file's name, which a reader of pieces does not know.
+fn named(error: Error, path: &Path) -> Error {
+    match error {
+        Error::Io { source, .. } => io(source, path),
+        other => other.in_file(path),
+    }
+}
+
 /// The bytes as text that is not empty, without a byte-order mark.
 fn text(bytes: &[u8], format: Format) -> Result<&str> {
-    let error = |place: String, message: String| Error::Parse { format: format.name(), place, message };
     if bytes.len() as u64 > LIMIT {
-        return Err(error("size".into(), format!("the file is larger than the {LIMIT} bytes allowed")));
+        return Err(too_large(format));
     }
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let at = e.valid_up_to();
-        let line = bytes[..at].split(|b| *b == b'\n').count();
-        error(
-            format!("byte {at} (line {line})"),
-            "not UTF-8 text; convert the file to UTF-8, for example with iconv".into(),
-        )
+        place::not_utf8(format, at, bytes[..at].split(|b| *b == b'\n').count())
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_ascii().is_empty() {
-        let message = format!("the file is empty; expected a job graph as {}", format.name());
-        return Err(error("line 1".into(), message));
+        let message = format_args!("the file is empty; expected a job graph as {}", format.name());
+        return Err(place::error(format, "line 1", message));
     }
     Ok(text)
 }

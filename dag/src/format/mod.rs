@@ -33,6 +33,7 @@ mod detect;
 mod dot;
 mod gzip;
 mod input;
+mod json;
 mod output;
 mod own;
 mod pairs;

@@ -10,6 +10,12 @@ pub(super) fn error(format: Format, place: impl Into<String>, message: impl Disp
     Error::Parse { format: format.name(), place: place.into(), message: message.to_string() }
 }
 
+/// The text is not UTF-8 from a byte on. Lines count from 1.
+pub(super) fn not_utf8(format: Format, byte: usize, line: usize) -> Error {
+    let message = "not UTF-8 text; convert the file to UTF-8, for example with iconv";
+    error(format, format!("byte {byte} (line {line})"), message)
+}
+
 /// An error of `format` at a byte offset of `text`.
 pub(super) fn error_at(format: Format, text: &str, offset: usize, message: impl Display) -> Error {
     error(format, line_column(text, offset), message)

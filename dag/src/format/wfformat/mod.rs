@@ -6,6 +6,7 @@
 //! children both give dependencies, each once. `memoryInBytes` becomes the demand for memory: it is what the
 //! traced task was measured to use at its peak.
 
+mod names;
 mod read;
 mod schema;
 mod write;

@@ -1,192 +1,273 @@
-//! From `WfFormat` text to a job graph. Linear in the text.
+//! From `WfFormat` text to a job graph. The text is read in pieces; linear in its length.
 
-use std::fmt::Display;
+use std::io::Read;
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashSet};
-
-use super::schema::{Command, Document, Extension, FileText, TaskText, Tasks};
+use super::names::{Name, Names};
+use super::schema::{Extension, Measured, PartReader, Place, Section, TaskText};
+use crate::format::json::Json;
 use crate::format::{Format, place};
 use crate::task::default_kind;
-use crate::{Error, FileId, JobGraph, JobGraphBuilder, Result, Task, TaskId, Work};
+use crate::{Error, JobGraph, JobGraphBuilder, Result, Task, TaskId, Work};
 
-pub(in crate::format) fn read(text: &str, default_name: &str) -> Result<JobGraph> {
-    let document: Document = serde_json::from_str(text).map_err(|e| place::json(Format::WfFormat, &e))?;
-    let builder = JobGraph::builder(document.name.as_deref().unwrap_or(default_name));
-    let workflow = document.workflow;
-    if let Some(specification) = workflow.specification {
-        let executed = workflow.execution.and_then(|e| e.tasks).unwrap_or_default().0;
-        let tasks =
-            Section { path: "workflow.specification.tasks", by_name: false, tasks: specification.tasks.0 };
-        Reader { builder, tasks }.read(&specification.files.unwrap_or_default(), &executed)
-    } else if let Some(Tasks(tasks)) = workflow.tasks {
-        let by_name = names_are_unique(&tasks);
-        Reader { builder, tasks: Section { path: "workflow.tasks", by_name, tasks } }.read(&[], &[])
-    } else {
-        let message =
-            "neither 'specification' (version 1.5) nor 'tasks' (version 1.4) is there; expected one";
-        Err(place::error(Format::WfFormat, "workflow", message))
+pub(in crate::format) fn read(source: &mut dyn Read, default_name: &str) -> Result<JobGraph> {
+    let mut json = Json::new(source, Format::WfFormat);
+    let mut document = Document::new(default_name);
+    document.read(&mut json)?;
+    json.end()?;
+    drop(json);
+    document.graph()
+}
+
+/// What has been read so far.
+struct Document {
+    builder: JobGraphBuilder,
+    names: Names,
+    /// Versions from 1.5 on.
+    specified: Option<Section>,
+    executed: Vec<(Name, Measured)>,
+    /// Versions up to 1.4.
+    tasks: Option<Section>,
+}
+
+impl Document {
+    fn new(default_name: &str) -> Self {
+        Self {
+            builder: JobGraph::builder(default_name),
+            names: Names::default(),
+            specified: None,
+            executed: Vec::new(),
+            tasks: None,
+        }
+    }
+
+    fn parts(&mut self) -> PartReader<'_> {
+        PartReader { builder: &mut self.builder, names: &mut self.names }
+    }
+
+    fn read(&mut self, json: &mut Json) -> Result<()> {
+        let mut has_workflow = false;
+        json.object(&["name", "workflow"], |json, member| {
+            if member == "workflow" {
+                has_workflow = true;
+                return self.workflow(json);
+            }
+            if !json.null()? {
+                self.builder.rename(json.text()?);
+            }
+            Ok(())
+        })?;
+        if has_workflow { Ok(()) } else { Err(json.missing("workflow")) }
+    }
+
+    fn workflow(&mut self, json: &mut Json) -> Result<()> {
+        json.object(&["specification", "execution", "tasks", "jobs"], |json, member| {
+            if json.null()? {
+                return Ok(());
+            }
+            match member {
+                "specification" => self.specification(json)?,
+                "execution" => json.object(&["tasks"], |json, _| {
+                    self.executed = self.parts().executed(json)?;
+                    Ok(())
+                })?,
+                // What a specification says goes before it.
+                _ if self.specified.is_some() => json.skip()?,
+                _ => self.tasks = self.parts().tasks(json, "workflow.tasks")?,
+            }
+            Ok(())
+        })
+    }
+
+    fn specification(&mut self, json: &mut Json) -> Result<()> {
+        json.object(&["tasks", "files"], |json, member| {
+            if member == "files" {
+                return self.parts().files(json);
+            }
+            self.specified = self.parts().tasks(json, "workflow.specification.tasks")?;
+            Ok(())
+        })?;
+        if self.specified.is_some() { Ok(()) } else { Err(json.missing("tasks")) }
+    }
+
+    fn graph(self) -> Result<JobGraph> {
+        let (section, by_name) = match (self.specified, self.tasks) {
+            (Some(section), _) => (section, false),
+            (None, Some(section)) => {
+                let by_name = names_are_unique(&section.tasks, self.names.len());
+                (section, by_name)
+            }
+            (None, None) => {
+                let message =
+                    "neither 'specification' (version 1.5) nor 'tasks' (version 1.4) is there; expected one";
+                return Err(place::error(Format::WfFormat, "workflow", message));
+            }
+        };
+        let mut executed: Vec<Option<Measured>> = Vec::new();
+        executed.resize_with(self.names.len(), || None);
+        for (id, measured) in self.executed {
+            executed[id.index()] = Some(measured);
+        }
+        let graph = Graph { builder: self.builder, names: self.names, by_name, path: section.path };
+        graph.build(section, executed)
     }
 }
 
-fn names_are_unique(tasks: &[TaskText]) -> bool {
-    let mut seen = HashSet::with_capacity(tasks.len());
-    tasks.iter().all(|task| task.name.as_deref().is_some_and(|name| seen.insert(name)))
+fn names_are_unique(tasks: &[TaskText], names: usize) -> bool {
+    let mut seen = vec![false; names];
+    let mut is_new = |name: Name| !std::mem::replace(&mut seen[name.index()], true);
+    tasks.iter().all(|task| task.name.is_some_and(&mut is_new))
 }
 
-/// The list of tasks and how they are named.
-struct Section<'a> {
+/// Which task a name means.
+#[derive(Clone, Copy, PartialEq)]
+enum Meaning {
+    Nothing,
+    /// The task of this name.
+    Named(TaskId),
+    /// The only task of which this is the other name.
+    Other(TaskId),
+    /// A second name that two tasks share refers to neither.
+    Unclear,
+}
+
+/// The graph in the making.
+struct Graph {
+    builder: JobGraphBuilder,
+    names: Names,
     path: &'static str,
     /// Tasks go by their name rather than by their id.
     by_name: bool,
-    tasks: Vec<TaskText<'a>>,
 }
 
-impl Section<'_> {
-    fn error(&self, index: usize, message: impl Display) -> Error {
-        place::error(Format::WfFormat, format!("{}[{index}]", self.path), message)
-    }
-
-    /// What the task is called, and what else may refer to it.
-    fn names(&self, index: usize) -> Result<(&str, Option<&str>)> {
-        let task = &self.tasks[index];
-        let (name, id) = (task.name.as_deref(), task.id.as_deref());
-        let (first, second) = if self.by_name { (name, id) } else { (id, name) };
-        let name = first.or(second).ok_or_else(|| self.error(index, "expected an 'id' or a 'name'"))?;
-        Ok((name, second.filter(|other| *other != name)))
-    }
-}
-
-struct Reader<'a> {
-    builder: JobGraphBuilder,
-    tasks: Section<'a>,
-}
-
-impl Reader<'_> {
-    fn read(mut self, files: &[FileText], executed: &[TaskText]) -> Result<JobGraph> {
-        for (i, file) in files.iter().enumerate() {
-            let Some(name) = file.id.as_deref().or(file.name.as_deref()) else {
-                let place = format!("workflow.specification.files[{i}]");
-                return Err(place::error(Format::WfFormat, place, "expected an 'id'"));
-            };
-            self.builder.file(name, file.size_in_bytes.or(file.size).unwrap_or(0.0))?;
+impl Graph {
+    fn build(mut self, section: Section, mut executed: Vec<Option<Measured>>) -> Result<JobGraph> {
+        let meanings = self.meanings(&section.tasks);
+        let mut links = Vec::with_capacity(section.tasks.len());
+        for (index, text) in section.tasks.into_iter().enumerate() {
+            links.push((text.parents.clone(), text.children.clone()));
+            let (name, _) = self.names_of(&text);
+            let executed = name.and_then(|name| executed[name.index()].take());
+            self.add_task(index, text, executed)?;
         }
-        self.add_tasks(executed)?;
-        self.add_dependencies()?;
+        drop(executed);
+        for (index, (parents, children)) in links.into_iter().enumerate() {
+            self.add_parents(index, &section.links[parents], &meanings);
+            self.add_children(index, &section.links[children], &meanings)?;
+        }
+        drop((self.names, meanings, section.links));
         self.builder.build()
     }
 
-    fn add_tasks(&mut self, executed: &[TaskText]) -> Result<()> {
-        let by_id: HashMap<&str, &TaskText> =
-            executed.iter().filter_map(|task| Some((task.id.as_deref()?, task))).collect();
-        for index in 0..self.tasks.tasks.len() {
-            let text = &self.tasks.tasks[index];
-            let (name, _) = self.tasks.names(index)?;
-            let mut task = Task::new(name);
-            if let Some(kind) = &text.category {
-                task.kind = Arc::from(&**kind);
-            } else if let Some(name) = &text.name {
-                task.kind = Arc::from(default_kind(name));
-            }
-            for measured in [Some(text), by_id.get(name).copied()].into_iter().flatten() {
-                task =
-                    with_measurements(task, measured).map_err(|message| self.tasks.error(index, message))?;
-            }
-            task.inputs = add_files(&mut self.builder, text.input_files.as_deref().unwrap_or_default())?;
-            task.outputs = add_files(&mut self.builder, text.output_files.as_deref().unwrap_or_default())?;
-            self.add_linked_files(index, &mut task)?;
-            self.builder.task(task)?;
-        }
-        Ok(())
+    fn error(&self, index: usize, message: impl std::fmt::Display) -> Error {
+        Place { path: self.path, index }.error(message)
     }
 
-    /// Files as versions up to 1.4 name them, inside the task.
-    fn add_linked_files(&mut self, index: usize, task: &mut Task) -> Result<()> {
-        for file in self.tasks.tasks[index].files.iter().flatten() {
-            let Some(name) = file.name.as_deref().or(file.id.as_deref()) else {
-                return Err(self.tasks.error(index, "a file has no 'name'"));
-            };
-            let list = match file.link.as_deref() {
-                Some("input") => &mut task.inputs,
-                Some("output") => &mut task.outputs,
-                other => {
-                    let found = other.unwrap_or_default();
-                    let message = format!("link of file '{name}' is '{found}'; expected 'input' or 'output'");
-                    return Err(self.tasks.error(index, message));
-                }
-            };
-            list.push(self.builder.file(name, file.size_in_bytes.or(file.size).unwrap_or(0.0))?);
-        }
-        Ok(())
+    /// What the task is called, and what else may refer to it.
+    fn names_of(&self, task: &TaskText) -> (Option<Name>, Option<Name>) {
+        let (first, second) = if self.by_name { (task.name, task.id) } else { (task.id, task.name) };
+        let name = first.or(second);
+        (name, second.filter(|_| second != name))
     }
 
-    fn add_dependencies(&mut self) -> Result<()> {
-        let mut others: HashMap<&str, Option<TaskId>> = HashMap::new();
-        for index in 0..self.tasks.tasks.len() {
-            if let (_, Some(other)) = self.tasks.names(index)? {
-                // A second name that two tasks share refers to neither.
-                others.entry(other).and_modify(|id| *id = None).or_insert(Some(TaskId::new(index)));
+    fn meanings(&self, tasks: &[TaskText]) -> Vec<Meaning> {
+        let mut meanings = vec![Meaning::Nothing; self.names.len()];
+        for (index, task) in tasks.iter().enumerate() {
+            let id = TaskId::new(index);
+            let (name, other) = self.names_of(task);
+            if let Some(name) = name {
+                meanings[name.index()] = Meaning::Named(id);
+            }
+            if let Some(other) = other {
+                let meaning = &mut meanings[other.index()];
+                *meaning = match *meaning {
+                    Meaning::Nothing => Meaning::Other(id),
+                    Meaning::Other(_) => Meaning::Unclear,
+                    known => known,
+                };
             }
         }
-        let find = |builder: &JobGraphBuilder, name: &str| {
-            builder.find(name).or_else(|| others.get(name).copied().flatten())
+        meanings
+    }
+
+    fn add_task(&mut self, index: usize, text: TaskText, executed: Option<Measured>) -> Result<()> {
+        let (Some(name), _) = self.names_of(&text) else {
+            return Err(self.error(index, "expected an 'id' or a 'name'"));
         };
-        for (index, task) in self.tasks.tasks.iter().enumerate() {
-            let this = TaskId::new(index);
-            for name in task.parents.iter().flatten() {
-                match find(&self.builder, name) {
-                    Some(parent) => self.builder.depend(this, parent, 0.0),
-                    // Fails when the graph is built, with the nearest name.
-                    None => self.builder.depend_on(this, name, 0.0),
+        let kind = match (text.category, text.name) {
+            (Some(category), _) => self.names.text(category).clone(),
+            (None, Some(name)) => self.kind(name),
+            (None, None) => self.kind(name),
+        };
+        let mut task = Task {
+            name: self.names.text(name).clone(),
+            kind,
+            work: Work::Unknown,
+            demand: None,
+            inputs: text.inputs,
+            outputs: text.outputs,
+            run: None,
+        };
+        for measured in [Some(text.measured), executed].into_iter().flatten() {
+            task = with_measurements(task, measured).map_err(|message| self.error(index, message))?;
+        }
+        self.builder.task(task).map(drop)
+    }
+
+    fn kind(&self, name: Name) -> Arc<str> {
+        let text = self.names.text(name);
+        let kind = default_kind(text);
+        if kind.len() == text.len() { text.clone() } else { kind.into() }
+    }
+
+    fn add_parents(&mut self, index: usize, parents: &[Name], meanings: &[Meaning]) {
+        let this = TaskId::new(index);
+        for name in parents {
+            match meanings[name.index()] {
+                Meaning::Named(parent) | Meaning::Other(parent) => self.builder.depend(this, parent, 0.0),
+                // Fails when the graph is built, with the nearest name.
+                Meaning::Nothing | Meaning::Unclear => {
+                    self.builder.depend_on(this, self.names.text(*name), 0.0);
                 }
             }
-            for name in task.children.iter().flatten() {
-                let child = find(&self.builder, name).ok_or_else(|| {
-                    let message = format!("children: '{}' is not a task of this workflow", &**name);
-                    self.tasks.error(index, message)
-                })?;
-                self.builder.depend(child, this, 0.0);
-            }
+        }
+    }
+
+    fn add_children(&mut self, index: usize, children: &[Name], meanings: &[Meaning]) -> Result<()> {
+        for name in children {
+            let (Meaning::Named(child) | Meaning::Other(child)) = meanings[name.index()] else {
+                let text = self.names.text(*name);
+                let message = format!("children: '{text}' is not a task of this workflow");
+                return Err(self.error(index, message));
+            };
+            self.builder.depend(child, TaskId::new(index), 0.0);
         }
         Ok(())
     }
-}
-
-fn add_files(builder: &mut JobGraphBuilder, names: &[super::schema::Text]) -> Result<Vec<FileId>> {
-    names.iter().map(|name| builder.file(name, 0.0)).collect()
 }
 
 /// The task with what one section tells of its run time, demand and command.
-fn with_measurements(mut task: Task, text: &TaskText) -> Result<Task, String> {
-    if let Some(seconds) = text.runtime_in_seconds.or(text.runtime) {
+fn with_measurements(mut task: Task, text: Measured) -> Result<Task, String> {
+    if let Some(seconds) = text.seconds {
         task.work = Work::Seconds(seconds);
     }
-    if let Some(cores) = text.core_count.or(text.cores) {
+    // One core is what a task without a demand of its own needs.
+    if let Some(cores) = text.cores.filter(|cores| task.demand.is_some() || *cores != 1.0) {
         task = task.cores(cores);
     }
-    if let Some(bytes) = text.memory_in_bytes.or(text.memory.map(|kilobytes| kilobytes * 1000.0)) {
+    if let Some(bytes) = text.memory {
         if !(0.0..1e18).contains(&bytes) {
             return Err(format!("memory is {bytes}; expected a number of bytes from 0 to 1e18"));
         }
         task = task.memory(bytes as u64);
     }
-    if let Some(command) = text.command.as_ref().and_then(command_line) {
-        task = task.command(command);
+    if !text.command.is_empty() {
+        task = task.with_execution(|run| run.command = text.command);
     }
     Ok(match &text.mdts {
         Some(extension) => with_extension(task, extension),
         None => task,
     })
-}
-
-/// Program and arguments, if there is any.
-fn command_line(command: &Command) -> Option<Vec<String>> {
-    let program = command.program.as_deref().unwrap_or_default();
-    let arguments = command.arguments.as_deref().unwrap_or_default();
-    if program.is_empty() && arguments.is_empty() {
-        return None;
-    }
-    Some(std::iter::once(program).chain(arguments.iter().map(|a| &**a)).map(String::from).collect())
 }
 
 fn with_extension(mut task: Task, extension: &Extension) -> Task {

@@ -1,148 +1,284 @@
 //! The parts of a `WfFormat` document that say something about the graph; all else is skipped.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::fmt::Display;
+use std::ops::Range;
 
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::names::{Name, Names};
+use crate::format::json::Json;
 use crate::format::pairs::Pairs;
+use crate::format::{Format, place};
+use crate::{Error, FileId, JobGraphBuilder, Result};
 
-/// A text that is borrowed from the document unless it holds escapes.
-#[derive(Deserialize)]
-#[serde(transparent)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
-
-impl std::ops::Deref for Text<'_> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
+/// A list of tasks and how they are named.
+pub(super) struct Section {
+    pub(super) path: &'static str,
+    pub(super) tasks: Vec<TaskText>,
+    /// Parents and children of all tasks.
+    pub(super) links: Vec<Name>,
 }
 
-#[derive(Deserialize)]
-pub(super) struct Document<'a> {
-    #[serde(borrow)]
-    pub(super) name: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub(super) workflow: Workflow<'a>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Workflow<'a> {
-    #[serde(borrow)]
-    pub(super) specification: Option<Specification<'a>>,
-    #[serde(borrow)]
-    pub(super) execution: Option<Execution<'a>>,
-    /// Versions up to 1.4.
-    #[serde(borrow, alias = "jobs")]
-    pub(super) tasks: Option<Tasks<'a>>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Specification<'a> {
-    #[serde(borrow)]
-    pub(super) tasks: Tasks<'a>,
-    #[serde(borrow)]
-    pub(super) files: Option<Vec<FileText<'a>>>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Execution<'a> {
-    #[serde(borrow)]
-    pub(super) tasks: Option<Tasks<'a>>,
-}
-
-/// A list of tasks, each with a name or an id. One without either ends the reading at once, so that a list of
-/// empty objects does not become far larger in memory than its text.
+/// A task of any section and version.
 #[derive(Default)]
-pub(super) struct Tasks<'a>(pub(super) Vec<TaskText<'a>>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Tasks<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct List;
-
-        impl<'de> Visitor<'de> for List {
-            type Value = Vec<TaskText<'de>>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of tasks")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-                let mut tasks: Self::Value = Vec::new();
-                while let Some(task) = items.next_element::<TaskText<'de>>()? {
-                    if task.name.is_none() && task.id.is_none() {
-                        let message = format!("tasks[{}]: expected an 'id' or a 'name'", tasks.len());
-                        return Err(de::Error::custom(message));
-                    }
-                    tasks.push(task);
-                }
-                Ok(tasks)
-            }
-        }
-
-        deserializer.deserialize_seq(List).map(Tasks)
-    }
+pub(super) struct TaskText {
+    pub(super) name: Option<Name>,
+    pub(super) id: Option<Name>,
+    pub(super) category: Option<Name>,
+    pub(super) parents: Range<usize>,
+    pub(super) children: Range<usize>,
+    pub(super) inputs: Vec<FileId>,
+    pub(super) outputs: Vec<FileId>,
+    pub(super) measured: Measured,
 }
 
-/// A task of any section and version: what one leaves out is `None`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TaskText<'a> {
-    #[serde(borrow)]
-    pub(super) name: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub(super) id: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub(super) category: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub(super) parents: Option<Vec<Text<'a>>>,
-    #[serde(borrow)]
-    pub(super) children: Option<Vec<Text<'a>>>,
-    #[serde(borrow)]
-    pub(super) input_files: Option<Vec<Text<'a>>>,
-    #[serde(borrow)]
-    pub(super) output_files: Option<Vec<Text<'a>>>,
-    /// Versions up to 1.4.
-    #[serde(borrow)]
-    pub(super) files: Option<Vec<FileText<'a>>>,
-    pub(super) runtime_in_seconds: Option<f64>,
-    /// Seconds; versions up to 1.3.
-    pub(super) runtime: Option<f64>,
-    pub(super) core_count: Option<f64>,
-    /// Versions up to 1.4.
+/// What one section tells of a task's run time, demand and command.
+#[derive(Default)]
+pub(super) struct Measured {
+    pub(super) seconds: Option<f64>,
     pub(super) cores: Option<f64>,
-    pub(super) memory_in_bytes: Option<f64>,
-    /// Thousands of bytes; versions up to 1.3.
     pub(super) memory: Option<f64>,
-    #[serde(borrow)]
-    pub(super) command: Option<Command<'a>>,
+    pub(super) command: Vec<String>,
     pub(super) mdts: Option<Box<Extension>>,
 }
 
-#[derive(Deserialize)]
-pub(super) struct Command<'a> {
-    #[serde(borrow)]
-    pub(super) program: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub(super) arguments: Option<Vec<Text<'a>>>,
+/// Members of a task; those of old versions last.
+const TASK: [&str; 16] = [
+    "name",
+    "id",
+    "category",
+    "parents",
+    "children",
+    "inputFiles",
+    "outputFiles",
+    "runtimeInSeconds",
+    "coreCount",
+    "memoryInBytes",
+    "command",
+    "mdts",
+    "files",
+    "runtime",
+    "cores",
+    "memory",
+];
+
+/// Members of a task that was executed and is described in another section.
+const EXECUTED: [&str; 10] = [
+    "name",
+    "id",
+    "runtimeInSeconds",
+    "coreCount",
+    "memoryInBytes",
+    "command",
+    "mdts",
+    "runtime",
+    "cores",
+    "memory",
+];
+
+/// Takes the parts of a document as they come.
+pub(super) struct PartReader<'a> {
+    pub(super) builder: &'a mut JobGraphBuilder,
+    pub(super) names: &'a mut Names,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct FileText<'a> {
-    #[serde(borrow)]
-    pub(super) id: Option<Text<'a>>,
+impl PartReader<'_> {
+    /// Tasks with all that is said of them; null is none.
+    pub(super) fn tasks(&mut self, json: &mut Json, path: &'static str) -> Result<Option<Section>> {
+        if json.null()? {
+            return Ok(None);
+        }
+        let mut section = Section { path, tasks: Vec::new(), links: Vec::new() };
+        json.list(|json| {
+            let at = Place { path, index: section.tasks.len() };
+            section.tasks.push(self.task(json, &TASK, at, &mut section.links)?);
+            Ok(())
+        })?;
+        Ok(Some(section))
+    }
+
+    /// Ids and measurements only.
+    pub(super) fn executed(&mut self, json: &mut Json) -> Result<Vec<(Name, Measured)>> {
+        let (mut executed, mut index) = (Vec::new(), 0);
+        if json.null()? {
+            return Ok(executed);
+        }
+        json.list(|json| {
+            let at = Place { path: "workflow.execution.tasks", index };
+            let task = self.task(json, &EXECUTED, at, &mut Vec::new())?;
+            executed.extend(task.id.map(|id| (id, task.measured)));
+            index += 1;
+            Ok(())
+        })?;
+        Ok(executed)
+    }
+
+    /// A task with a name or an id. One without either ends the reading at once, so that a list of empty objects
+    /// does not become far larger in memory than its text.
+    fn task(
+        &mut self,
+        json: &mut Json,
+        members: &[&'static str],
+        at: Place,
+        links: &mut Vec<Name>,
+    ) -> Result<TaskText> {
+        let mut task = TaskText::default();
+        let (mut seconds, mut cores, mut kilobytes) = (None, None, None); // as old versions say them
+        json.object(members, |json, member| {
+            if json.null()? {
+                return Ok(());
+            }
+            match member {
+                "name" => task.name = Some(self.names.of(&json.text()?)),
+                "id" => task.id = Some(self.names.of(&json.text()?)),
+                "category" => task.category = Some(self.names.of(&json.text()?)),
+                "parents" => task.parents = self.links(json, links)?,
+                "children" => task.children = self.links(json, links)?,
+                "inputFiles" => self.files_by_name(json, &mut task.inputs)?,
+                "outputFiles" => self.files_by_name(json, &mut task.outputs)?,
+                "files" => self.linked_files(json, at, &mut task)?,
+                "runtimeInSeconds" => task.measured.seconds = Some(json.number()?),
+                "coreCount" => task.measured.cores = Some(json.number()?),
+                "memoryInBytes" => task.measured.memory = Some(json.number()?),
+                "runtime" => seconds = Some(json.number()?),
+                "cores" => cores = Some(json.number()?),
+                "memory" => kilobytes = Some(json.number()?),
+                "command" => task.measured.command = command(json)?,
+                _ => task.measured.mdts = Some(Box::new(json.parsed()?)),
+            }
+            Ok(())
+        })?;
+        if task.name.or(task.id).is_none() {
+            return Err(at.error("expected an 'id' or a 'name'"));
+        }
+        let measured = &mut task.measured;
+        measured.seconds = measured.seconds.or(seconds);
+        measured.cores = measured.cores.or(cores);
+        measured.memory = measured.memory.or(kilobytes.map(|kilobytes: f64| kilobytes * 1000.0));
+        task.inputs.shrink_to_fit();
+        task.outputs.shrink_to_fit();
+        Ok(task)
+    }
+
+    fn links(&mut self, json: &mut Json, links: &mut Vec<Name>) -> Result<Range<usize>> {
+        let begin = links.len();
+        json.list(|json| {
+            links.push(self.names.of(&json.text()?));
+            Ok(())
+        })?;
+        Ok(begin..links.len())
+    }
+
+    fn files_by_name(&mut self, json: &mut Json, files: &mut Vec<FileId>) -> Result<()> {
+        json.list(|json| {
+            files.push(self.builder.file(&json.text()?, 0.0)?);
+            Ok(())
+        })
+    }
+
+    /// Files as versions up to 1.4 name them, inside the task.
+    fn linked_files(&mut self, json: &mut Json, at: Place, task: &mut TaskText) -> Result<()> {
+        json.list(|json| {
+            let file = FileText::read(json)?;
+            let Some(name) = file.name.as_deref().or(file.id.as_deref()) else {
+                return Err(at.error("a file has no 'name'"));
+            };
+            let list = match file.link.as_deref() {
+                Some("input") => &mut task.inputs,
+                Some("output") => &mut task.outputs,
+                other => {
+                    let found = other.unwrap_or_default();
+                    let message = format!("link of file '{name}' is '{found}'; expected 'input' or 'output'");
+                    return Err(at.error(message));
+                }
+            };
+            list.push(self.builder.file(name, file.bytes)?);
+            Ok(())
+        })
+    }
+
+    /// The files of a specification; null is none.
+    pub(super) fn files(&mut self, json: &mut Json) -> Result<()> {
+        if json.null()? {
+            return Ok(());
+        }
+        let mut index = 0;
+        json.list(|json| {
+            let file = FileText::read(json)?;
+            let Some(name) = file.id.as_deref().or(file.name.as_deref()) else {
+                return Err(Place { path: "workflow.specification.files", index }.error("expected an 'id'"));
+            };
+            index += 1;
+            self.builder.file(name, file.bytes).map(drop)
+        })
+    }
+}
+
+struct FileText {
+    id: Option<String>,
     /// Versions up to 1.4.
-    #[serde(borrow)]
-    pub(super) name: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub(super) link: Option<Text<'a>>,
-    pub(super) size_in_bytes: Option<f64>,
-    /// Bytes; versions up to 1.3.
-    pub(super) size: Option<f64>,
+    name: Option<String>,
+    link: Option<String>,
+    /// 0 when unknown.
+    bytes: f64,
+}
+
+impl FileText {
+    fn read(json: &mut Json) -> Result<Self> {
+        let (mut id, mut name, mut link) = (None, None, None);
+        let (mut bytes, mut old_bytes) = (None, None); // versions up to 1.3 say 'size'
+        json.object(&["id", "sizeInBytes", "name", "link", "size"], |json, member| {
+            if json.null()? {
+                return Ok(());
+            }
+            match member {
+                "id" => id = Some(json.text()?.into_owned()),
+                "name" => name = Some(json.text()?.into_owned()),
+                "link" => link = Some(json.text()?.into_owned()),
+                "sizeInBytes" => bytes = Some(json.number()?),
+                _ => old_bytes = Some(json.number()?),
+            }
+            Ok(())
+        })?;
+        Ok(Self { id, name, link, bytes: bytes.or(old_bytes).unwrap_or(0.0) })
+    }
+}
+
+/// Program and arguments; empty if there is neither.
+fn command(json: &mut Json) -> Result<Vec<String>> {
+    let (mut program, mut arguments) = (String::new(), Vec::new());
+    json.object(&["program", "arguments"], |json, member| {
+        if json.null()? {
+            return Ok(());
+        }
+        if member == "program" {
+            program = json.text()?.into_owned();
+            return Ok(());
+        }
+        json.list(|json| {
+            arguments.push(json.text()?.into_owned());
+            Ok(())
+        })
+    })?;
+    if program.is_empty() && arguments.is_empty() {
+        return Ok(Vec::new());
+    }
+    arguments.insert(0, program);
+    arguments.shrink_to_fit();
+    Ok(arguments)
+}
+
+/// A task or file in the document.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) path: &'static str,
+    pub(super) index: usize,
+}
+
+impl Place {
+    pub(super) fn error(self, message: impl Display) -> Error {
+        place::error(Format::WfFormat, format!("{}[{}]", self.path, self.index), message)
+    }
 }
 
 /// What `WfFormat` has no words for: an object `mdts` in a task's execution that other readers skip.
