@@ -39,6 +39,9 @@ impl Gaps {
         }
         // A task may fit that is longer than the gap by what its finish loses when rounded.
         let enough = duration - self.tail * (2.0 * f64::EPSILON);
+        if self.tree.top()[0] < enough {
+            return self.tail;
+        }
         let mut block = self.block(ready + duration);
         while let Some(next) = self.tree.first(block, |longest| longest[0] >= enough) {
             let gaps = &self.blocks[next];

@@ -53,6 +53,11 @@ impl<T: Copy, J: Join<T>> Tree<T, J> {
         self.node(self.leaves + index)
     }
 
+    /// What all rows together come to.
+    pub(super) fn top(&self) -> &[T] {
+        self.node(1)
+    }
+
     /// The first row, from index `from` on, that is `wanted`. Whatever is wanted of a row must be wanted of stretches
     /// with that row. O(log rows) if it is of no others. Neighbouring stretches are asked about from left to right:
     /// those that are not wanted are passed, those that are wanted are looked into.
