@@ -20,6 +20,7 @@ pub mod balance;
 mod error;
 pub mod learn;
 pub mod list;
+pub mod mdts;
 mod registry;
 pub mod search;
 
