@@ -15,6 +15,9 @@ pub(crate) enum Error {
     /// Something is wrong with a cluster, a plan or a run.
     #[error(transparent)]
     Core(CoreError),
+    /// Something cannot be learned.
+    #[error("learning: {0}")]
+    Learn(mdts_policies::learn::Error),
     /// A flag or a setting makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -70,7 +73,11 @@ impl Error {
                     | CoreError::Executor(_)
                     | CoreError::Stuck(_)
             ),
-            Self::InvalidPlan { .. } | Self::Plot(_) | Self::Stdout(_) | Self::System { .. } => true,
+            Self::Learn(_)
+            | Self::InvalidPlan { .. }
+            | Self::Plot(_)
+            | Self::Stdout(_)
+            | Self::System { .. } => true,
             Self::Dag(_) | Self::Usage(_) | Self::Input { .. } | Self::Output { .. } => false,
         };
         ExitCode::from(if failed { 1 } else { 2 })

@@ -7,6 +7,7 @@ mod convert;
 mod inspect;
 mod plan;
 mod policies;
+mod reproduce;
 mod run;
 
 use std::process::ExitCode;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Convert(convert::Convert),
     /// Measure time and memory of planning and reading
     Bench(bench::Bench),
+    /// Repeat the comparison of a paper that a policy comes from
+    Reproduce(reproduce::Reproduce),
     /// List the policies
     Policies(policies::Policies),
     /// Print a completion script for a shell
@@ -50,6 +53,7 @@ pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
         Command::Run(command) => command.carry_out(args.quiet),
         Command::Convert(command) => command.carry_out(args.quiet).map(done),
         Command::Bench(command) => command.carry_out(args.quiet).map(done),
+        Command::Reproduce(command) => command.carry_out(args.quiet).map(done),
         Command::Policies(command) => command.carry_out().map(done),
         Command::Completions(command) => command.carry_out().map(done),
     }

@@ -4,6 +4,7 @@ mod bad_input;
 mod contract;
 mod measuring;
 mod pictures;
+mod reproducing;
 mod running;
 mod search;
 mod settings;

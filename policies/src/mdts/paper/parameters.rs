@@ -1,5 +1,7 @@
 //! The parameters of the environment. They were declared before any training was tuned, and stay as they are.
 
+use std::fmt::Display;
+
 use serde::Serialize;
 
 use crate::learn::{Error, Result};
@@ -72,12 +74,12 @@ impl Parameters {
             ("kinds", self.kinds),
             ("episode_jobs", self.episode_jobs),
         ] {
-            refuse_unless(count > 0, what, count, "at least 1")?;
+            refuse_unless(count > 0, what, &count, "at least 1")?;
         }
         let inside = (0.0..1.0).contains(&self.affinity);
-        refuse_unless(inside, "affinity", self.affinity, "at least 0 and below 1")?;
+        refuse_unless(inside, "affinity", &self.affinity, "at least 0 and below 1")?;
         let positive = self.utilisation > 0.0 && self.utilisation.is_finite();
-        refuse_unless(positive, "utilisation", self.utilisation, "more than 0")?;
+        refuse_unless(positive, "utilisation", &self.utilisation, "more than 0")?;
         for (what, [low, high]) in [
             ("speed", self.speed),
             ("bandwidth", self.bandwidth),
@@ -86,13 +88,13 @@ impl Parameters {
             ("price_by_speed", self.price_by_speed),
         ] {
             let range = low > 0.0 && low <= high && high.is_finite();
-            refuse_unless(range, what, format!("{low} to {high}"), "numbers above 0, the lower first")?;
+            refuse_unless(range, what, &format!("{low} to {high}"), "numbers above 0, the lower first")?;
         }
         Ok(())
     }
 }
 
-fn refuse_unless(good: bool, what: &'static str, found: impl ToString, expected: &'static str) -> Result<()> {
+fn refuse_unless(good: bool, what: &'static str, found: &dyn Display, expected: &'static str) -> Result<()> {
     if good { Ok(()) } else { Err(Error::Setting { what, found: found.to_string(), expected }) }
 }
 

@@ -8,7 +8,7 @@ use rand::{Rng as _, SeedableRng};
 use super::environment::{Episode, JointEpisode, decode};
 use super::world::World;
 use crate::learn::{
-    Activation, Actor, ActorCritic, ActorCriticConfig, BranchConfig, Choose, Environment, Mask, Network,
+    Activation, Actor, ActorCritic, ActorCriticConfig, BranchConfig, Choose, Environment, Mask,
     PolicyNetwork, Progress, Result, Schedule, decide, train_asynchronously,
 };
 
@@ -34,8 +34,10 @@ pub struct Training {
     pub discount: f32,
     /// How far advantages look ahead.
     pub lambda: f32,
-    /// Learning rate at the beginning; it falls to a twentieth of it.
+    /// Learning rate of [`Head::Branches`] at the beginning; it falls to a twentieth of it.
     pub rate: f64,
+    /// The same for [`Head::Joint`].
+    pub joint_rate: f64,
     /// Weight of the entropy at the beginning; it falls to 0.
     pub entropy: f64,
     /// Threads that learn at once: 1 is A2C, more are A3C, each with streams of its own.
@@ -47,10 +49,11 @@ impl Default for Training {
         Self {
             environments: 16,
             steps: 8,
-            trunk: vec![128, 128],
+            trunk: vec![192, 192],
             discount: 0.8,
             lambda: 0.9,
-            rate: 1.5e-3,
+            rate: 4e-4,
+            joint_rate: 7e-4,
             entropy: 0.01,
             actors: 1,
         }
@@ -63,12 +66,16 @@ impl Training {
         (self.environments * self.steps) as u64
     }
 
-    fn config(&self, updates: u64) -> ActorCriticConfig {
+    fn config(&self, head: Head, updates: u64) -> ActorCriticConfig {
+        let rate = match head {
+            Head::Branches => self.rate,
+            Head::Joint => self.joint_rate,
+        };
         ActorCriticConfig {
             steps: self.steps,
             discount: self.discount,
             lambda: self.lambda,
-            rate: Schedule::linear(self.rate, self.rate * 0.05, updates),
+            rate: Schedule::linear(rate, rate * 0.05, updates),
             entropy_weight: Schedule::linear(self.entropy, 0.0, updates),
             ..Default::default()
         }
@@ -98,7 +105,7 @@ pub fn train(
     let mut rng = Rng::seed_from_u64(seed);
     let shape = shape(world, head, training)?;
     let run = Run { shape, training, updates };
-    let mut stream = |rng: &mut Rng| Episode::new(world.clone(), rng.random());
+    let stream = |rng: &mut Rng| Episode::new(world.clone(), rng.random());
     match head {
         Head::Branches => run.train(head, &mut rng, |rng| Ok(stream(rng)), go_on),
         Head::Joint => run.train(head, &mut rng, |rng| JointEpisode::new(stream(rng)), go_on),
@@ -129,7 +136,7 @@ impl Run<'_> {
         go_on: impl FnMut(&Progress) -> bool + Send,
     ) -> Result<Learned> {
         let network = PolicyNetwork::new(self.shape.clone(), rng)?;
-        let mut learner = ActorCritic::new(network, self.training.config(self.updates))?;
+        let mut learner = ActorCritic::new(network, self.training.config(head, self.updates))?;
         let actors = (0..self.training.actors.max(1)).map(|_| {
             let environments =
                 (0..self.training.environments).map(|_| stream(rng)).collect::<Result<Vec<_>>>()?;
