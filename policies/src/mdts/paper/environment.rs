@@ -93,8 +93,8 @@ impl Environment for Episode {
         Ok(())
     }
 
-    /// Per child task data, work and kind, and its transfer and nominal execution time on every node; and the waiting time of
-    /// every node. All are scaled to about 1.
+    /// Per child task data, work and kind, and its transfer and nominal execution time on every node; and the waiting
+    /// time of every node. All are scaled to about 1.
     fn observation(&self) -> Vec<f32> {
         let machines = &self.world.machines;
         let mut seen = Vec::with_capacity(Self::inputs(&self.world));

@@ -87,14 +87,14 @@ impl Summary {
     }
 }
 
-/// How far ours lies above theirs, as a share of theirs: -0.1 is 10 % less. Of rewards, which are negative, less is better,
-/// too: it is a smaller loss.
+/// How far ours lies above theirs, as a share of theirs: -0.1 is 10 % less. Of rewards, which are negative, less is
+/// better, too: it is a smaller loss.
 pub fn change(ours: f64, theirs: f64) -> f64 {
     ours / theirs - 1.0
 }
 
-/// Runs `episodes` streams side by side. `place` sees all of them and gives a placement for each. The same seed gives the
-/// same jobs, whatever is placed.
+/// Runs `episodes` streams side by side. `place` sees all of them and gives a placement for each. The same seed gives
+/// the same jobs, whatever is placed.
 ///
 /// # Errors
 /// What `place` gives, and [`Error::Size`] if it does not give a placement for each stream.

@@ -1,13 +1,13 @@
 //! MDTS as published, and what it was compared with.
 //!
-//! Source: Zhang, Qi, Wang, Sun, Liao: Multi-task deep reinforcement learning for scalable parallel task scheduling, IEEE
-//! Big Data 2019. Jobs of K parallel child tasks arrive at N unequal nodes; all child tasks are placed at once. The paper's environment is not
-//! public: [`Parameters`] declares the one that is used here.
+//! Source: Zhang, Qi, Wang, Sun, Liao: Multi-task deep reinforcement learning for scalable parallel task scheduling,
+//! IEEE Big Data 2019. Jobs of K parallel child tasks arrive at N unequal nodes; all child tasks are placed at once.
+//! The paper's environment is not public: [`Parameters`] declares the one that is used here.
 //!
 //! [`World`] and [`Episode`] are the environment, [`train`] learns in it with one softmax per child task
 //! ([`Head::Branches`]) or one over all joint actions ([`Head::Joint`], raw DRL), [`Baseline`] has the rules without
-//! learning, [`evaluate`] measures them all on the same streams of jobs, and [`compare`] does all of it for one setting
-//! and seed.
+//! learning, [`evaluate`] measures them all on the same streams of jobs, and [`compare`] does all of it for one
+//! setting and seed.
 
 mod baselines;
 mod comparison;

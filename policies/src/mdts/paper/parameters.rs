@@ -13,8 +13,8 @@ pub struct Parameters {
     pub nodes: usize,
     /// Parallel child tasks of every job, K.
     pub child_tasks: usize,
-    /// How far hidden factors on execution speeds, one per node and kind of task, lie from 1: uniform in 1 - x to 1 + x. No
-    /// policy sees them.
+    /// How far hidden factors on execution speeds, one per node and kind of task, lie from 1: uniform in 1 - x to 1 +
+    /// x. No policy sees them.
     pub affinity: f64,
     /// Kinds of child tasks; each child task is of a random one.
     pub kinds: usize,

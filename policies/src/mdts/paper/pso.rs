@@ -1,8 +1,8 @@
 //! Particle swarm optimisation of one placement.
 //!
-//! Source: Kennedy, Eberhart: Particle swarm optimization, ICNN 1995, with the falling inertia of Shi, Eberhart: A modified
-//! particle swarm optimizer, ICEC 1998. A particle is a point of [0, N)^K; the whole parts of its coordinates are nodes.
-//! O(particles x rounds x (K + N)).
+//! Source: Kennedy, Eberhart: Particle swarm optimization, ICNN 1995, with the falling inertia of Shi, Eberhart: A
+//! modified particle swarm optimizer, ICEC 1998. A particle is a point of [0, N)^K; the whole parts of its
+//! coordinates are nodes. O(particles x rounds x (K + N)).
 
 use mdts_core::Rng;
 use rand::Rng as _;

@@ -9,7 +9,8 @@ use super::world::{ChildTask, Machines, World};
 pub struct Outcome {
     /// Job execution time: seconds until its last child task ends.
     pub time: f64,
-    /// Load imbalance value: population standard deviation over the nodes of the seconds of work queued, with this job.
+    /// Load imbalance value: population standard deviation over the nodes of the seconds of work queued, with this
+    /// job.
     pub imbalance: f64,
     /// Total cost: busy seconds times prices.
     pub cost: f64,
@@ -82,7 +83,8 @@ pub(super) fn nominal_outcome(
     })
 }
 
-/// When a task starts that goes to the end of a queue, and how long it takes: data travels while the queue is worked off.
+/// When a task starts that goes to the end of a queue, and how long it takes: data travels while the queue is worked
+/// off.
 pub(super) fn run(
     machines: &Machines,
     task: &ChildTask,

@@ -51,10 +51,10 @@ impl Default for Training {
             steps: 8,
             trunk: vec![192, 192],
             discount: 0.8,
-            lambda: 0.9,
+            lambda: 0.7,
             rate: 4e-4,
             joint_rate: 7e-4,
-            entropy: 0.01,
+            entropy: 0.02,
             actors: 1,
         }
     }
@@ -92,8 +92,8 @@ pub struct Learned {
 
 /// Learns for so many updates, or until `go_on` says no. One actor with the same seed gives the same weights.
 ///
-/// # Errors
-/// [`crate::learn::Error::Setting`] for settings that make no sense, [`crate::learn::Error::NotFinite`] if learning breaks down.
+/// # Errors [`crate::learn::Error::Setting`] for settings that make no sense, [`crate::learn::Error::NotFinite`] if
+/// learning breaks down.
 pub fn train(
     world: &Arc<World>,
     head: Head,
@@ -137,29 +137,34 @@ impl Run<'_> {
     ) -> Result<Learned> {
         let network = PolicyNetwork::new(self.shape.clone(), rng)?;
         let mut learner = ActorCritic::new(network, self.training.config(head, self.updates))?;
-        let actors = (0..self.training.actors.max(1)).map(|_| {
-            let environments =
-                (0..self.training.environments).map(|_| stream(rng)).collect::<Result<Vec<_>>>()?;
-            let network = PolicyNetwork::new(self.shape.clone(), rng)?;
-            Ok(Actor { network, environments, rng: Rng::seed_from_u64(rng.random()) })
-        });
-        let mut actors = actors.collect::<Result<Vec<_>>>()?;
-        match actors.as_mut_slice() {
-            [actor] => self.in_turn(&mut learner, actor, go_on)?,
-            actors => self.at_once(&mut learner, actors, go_on)?,
+        if self.training.actors <= 1 {
+            self.in_turn(&mut learner, &mut self.streams(rng, &mut stream)?, rng, go_on)?;
+        } else {
+            let actor = |_| {
+                let network = PolicyNetwork::new(self.shape.clone(), rng)?;
+                let environments = self.streams(rng, &mut stream)?;
+                Ok(Actor { network, environments, rng: Rng::seed_from_u64(rng.random()) })
+            };
+            let mut actors = (0..self.training.actors).map(actor).collect::<Result<Vec<_>>>()?;
+            self.at_once(&mut learner, &mut actors, go_on)?;
         }
         let updates = learner.updates();
         Ok(Learned { network: learner.into_network(), head, updates })
     }
 
+    fn streams<E>(&self, rng: &mut Rng, stream: &mut impl FnMut(&mut Rng) -> Result<E>) -> Result<Vec<E>> {
+        (0..self.training.environments).map(|_| stream(rng)).collect()
+    }
+
     fn in_turn<E: Environment<Observation = Vec<f32>>>(
         &self,
         learner: &mut ActorCritic<PolicyNetwork>,
-        actor: &mut Actor<PolicyNetwork, E>,
+        environments: &mut [E],
+        rng: &mut Rng,
         mut go_on: impl FnMut(&Progress) -> bool,
     ) -> Result<()> {
         while learner.updates() < self.updates {
-            if !go_on(&learner.update(&mut actor.environments, &mut actor.rng)?) {
+            if !go_on(&learner.update(environments, rng)?) {
                 break;
             }
         }

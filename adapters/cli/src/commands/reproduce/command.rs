@@ -9,8 +9,8 @@ use crate::output;
 
 /// Arguments of `mdts reproduce`.
 ///
-/// Trains what the paper trains, measures it and what it was compared with on the same inputs, and prints every measure against every
-/// baseline, with the paper's own figures beside.
+/// Trains what the paper trains, measures it and what it was compared with on the same inputs, and prints every
+/// measure against every baseline, with the paper's own figures beside.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mdts reproduce mdts --quick\n  mdts reproduce mdts --json > mdts.json")]
 pub(crate) struct Reproduce {

@@ -1,5 +1,5 @@
-//! MDTS against what it was compared with: three sizes, three levels of hidden affinity, and how its advantage over raw DRL
-//! grows with the number of joint actions.
+//! MDTS against what it was compared with: three sizes, three levels of hidden affinity, and how its advantage over
+//! raw DRL grows with the number of joint actions.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -29,8 +29,8 @@ const SMALL_SIZES: [(usize, usize); 2] = [(3, 3), (5, 3)];
 /// The affinity at which sizes are compared.
 pub(super) const AFFINITY_OF_SIZES: f64 = 0.4;
 
-const JOBS: u64 = 2_000_000;
-const QUICK_JOBS: u64 = 250_000;
+const JOBS: u64 = 1_000_000;
+const QUICK_JOBS: u64 = 600_000;
 const EPISODES: usize = 100;
 const QUICK_EPISODES: usize = 30;
 
@@ -120,7 +120,8 @@ fn compare_one(
             bar.set_message(format!("{label}: {}, reward {:.2}", stage.policy, stage.reward));
         }
     };
-    // With one actor everything happens on this thread, and its own time tells how much it computed, whoever else uses the machine.
+    // With one actor everything happens on this thread, and its own time tells how much it computed, whoever else
+    // uses the machine.
     let (begin, is_alone) = (Instant::now(), budget.training.actors == 1);
     let clock = || {
         let wall = begin.elapsed().as_secs_f64();

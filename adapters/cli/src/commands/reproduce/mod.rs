@@ -1,7 +1,7 @@
 //! `mdts reproduce`: the comparisons of the papers that the policies come from, as tables.
 //!
-//! [`command`] holds the arguments and [`PAPERS`] the papers, one file each; [`report`] is the form in which all of them
-//! tell what they found.
+//! [`command`] holds the arguments and [`PAPERS`] the papers, one file each; [`report`] is the form in which all of
+//! them tell what they found.
 
 mod command;
 mod mdts;
