@@ -20,6 +20,7 @@ pub mod balance;
 mod error;
 pub mod learn;
 pub mod list;
+pub mod mdts;
 pub mod predict;
 mod registry;
 pub mod search;

@@ -19,6 +19,9 @@ pub(crate) enum Error {
     /// Something is wrong with a history of run times.
     #[error(transparent)]
     Predict(PredictError),
+    /// Something cannot be learned.
+    #[error("learning: {0}")]
+    Learn(mdts_policies::learn::Error),
     /// A flag or a setting makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -84,7 +87,11 @@ impl Error {
                     | CoreError::Executor(_)
                     | CoreError::Stuck(_)
             ),
-            Self::InvalidPlan { .. } | Self::Plot(_) | Self::Stdout(_) | Self::System { .. } => true,
+            Self::Learn(_)
+            | Self::InvalidPlan { .. }
+            | Self::Plot(_)
+            | Self::Stdout(_)
+            | Self::System { .. } => true,
             Self::Dag(_) | Self::Predict(_) | Self::Usage(_) | Self::Input { .. } | Self::Output { .. } => {
                 false
             }

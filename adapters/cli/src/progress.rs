@@ -22,6 +22,20 @@ pub(crate) fn steps(steps: u64, quiet: bool) -> ProgressBar {
     ProgressBar::new(steps).with_style(style("{bar:30} {pos}/{len}  {msg}"))
 }
 
+/// Steps of [`shares`] for each piece of work.
+pub(crate) const SHARE: u64 = 1000;
+
+/// A bar for so many long pieces of work, each of [`SHARE`] steps; hidden where nobody watches.
+pub(crate) fn shares(pieces: usize, quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(pieces as u64 * SHARE);
+    bar.set_style(style("{bar:30} {percent:>3} %  {elapsed} of {duration}  {msg}"));
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}
+
 /// A line for a search; hidden where nobody watches.
 pub(crate) fn search(quiet: bool) -> ProgressBar {
     if quiet || !std::io::stderr().is_terminal() {

@@ -132,6 +132,11 @@ impl<N: Network<Output = Heads>> ActorCritic<N> {
         &self.network
     }
 
+    /// The network, to use it from now on.
+    pub fn into_network(self) -> N {
+        self.network
+    }
+
     /// The optimizer as it is now.
     pub fn optimizer(&self) -> &Adam {
         &self.optimizer

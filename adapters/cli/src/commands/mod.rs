@@ -8,6 +8,7 @@ mod inspect;
 mod plan;
 mod policies;
 mod predict;
+mod reproduce;
 mod run;
 
 use std::process::ExitCode;
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Bench(bench::Bench),
     /// Learn run times from workflows, or measure how well they are predicted
     Predict(predict::Predict),
+    /// Repeat the comparison of a paper that a policy comes from
+    Reproduce(reproduce::Reproduce),
     /// List the policies
     Policies(policies::Policies),
     /// Print a completion script for a shell
@@ -54,6 +57,7 @@ pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
         Command::Convert(command) => command.carry_out(args.quiet).map(done),
         Command::Bench(command) => command.carry_out(args.quiet).map(done),
         Command::Predict(command) => command.carry_out(args.quiet).map(done),
+        Command::Reproduce(command) => command.carry_out(args.quiet).map(done),
         Command::Policies(command) => command.carry_out().map(done),
         Command::Completions(command) => command.carry_out().map(done),
     }

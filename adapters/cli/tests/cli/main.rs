@@ -5,6 +5,7 @@ mod contract;
 mod measuring;
 mod pictures;
 mod prediction;
+mod reproducing;
 mod running;
 mod search;
 mod settings;
