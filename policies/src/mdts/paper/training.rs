@@ -228,6 +228,7 @@ impl Learned {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::learn::Network;
     use crate::mdts::paper::{Baseline, Metrics, Parameters, evaluate};
 
     fn world(affinity: f64) -> Arc<World> {
