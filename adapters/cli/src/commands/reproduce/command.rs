@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::report::Report;
-use super::{PAPERS, Paper, Wanted};
+use super::{PAPERS, Paper, Size, Wanted};
 use crate::error::{Error, Result, did_you_mean};
 use crate::output;
 
@@ -20,6 +20,9 @@ pub(crate) struct Reproduce {
     /// Fewer settings and shorter trainings: less than two minutes on two cores
     #[arg(long)]
     quick: bool,
+    /// Sizes to compare at instead of the usual ones: nodes x child tasks, as in 6x4,10x5
+    #[arg(long, value_name = "NxK,..", value_delimiter = ',', value_parser = Size::parse)]
+    sizes: Vec<Size>,
     /// Number of seeds; each has a cluster, trainings and inputs of its own
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     seeds: u64,
@@ -51,7 +54,8 @@ impl Reproduce {
             usize::from,
         );
         let (seeds, steps, actors) = (self.seeds, self.steps, usize::from(self.actors));
-        let wanted = Wanted { quick: self.quick, seeds, steps, threads, actors, quiet };
+        let (quick, sizes) = (self.quick, self.sizes.clone());
+        let wanted = Wanted { quick, sizes, seeds, steps, threads, actors, quiet };
         let mut reports = Vec::new();
         for paper in papers {
             let found = (paper.run)(&wanted)?;
@@ -80,5 +84,22 @@ impl Reproduce {
             )));
         }
         Ok(papers)
+    }
+}
+
+impl Size {
+    /// All placements of a job must be so few that one network can have an output for each.
+    const MOST_PLACEMENTS: usize = 1_000_000;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('x').and_then(|(n, k)| Some((n.parse().ok()?, k.parse().ok()?)));
+        let Some((nodes, child_tasks)) = parts.filter(|(nodes, tasks)| *nodes > 0 && *tasks > 0) else {
+            return Err("expected nodes x child tasks, for example 6x4".into());
+        };
+        let placements = u32::try_from(child_tasks).ok().and_then(|k| usize::checked_pow(nodes, k));
+        match placements {
+            Some(placements) if placements <= Self::MOST_PLACEMENTS => Ok(Self { nodes, child_tasks }),
+            _ => Err(format!("N^K may be at most {}", Self::MOST_PLACEMENTS)),
+        }
     }
 }

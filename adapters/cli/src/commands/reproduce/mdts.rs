@@ -13,7 +13,7 @@ use mdts_policies::mdts::paper::{
 };
 
 use super::report::{Found, Report, Row, Setting};
-use super::{Paper, Wanted, mdts_tables};
+use super::{Paper, Size, Wanted, mdts_tables};
 use crate::error::{Error, Result};
 use crate::progress;
 use crate::usage;
@@ -22,10 +22,10 @@ use crate::usage;
 pub(super) const PAPER: Paper =
     Paper { name: "mdts", about: "multi-task deep reinforcement learning, IEEE Big Data 2019", run };
 
-/// Nodes x child tasks of the paper's comparison, hidden affinities, and the further sizes of the second table.
-const SIZES: [(usize, usize); 3] = [(6, 4), (10, 4), (10, 5)];
+/// Sizes of the paper's comparison, hidden affinities, and the further sizes of the second table.
+const SIZES: [Size; 3] = [size(6, 4), size(10, 4), size(10, 5)];
 const AFFINITIES: [f64; 3] = [0.0, 0.4, 0.7];
-const SMALL_SIZES: [(usize, usize); 2] = [(3, 3), (5, 3)];
+const SMALL_SIZES: [Size; 2] = [size(3, 3), size(5, 3)];
 /// The affinity at which sizes are compared.
 pub(super) const AFFINITY_OF_SIZES: f64 = 0.4;
 
@@ -35,7 +35,7 @@ const EPISODES: usize = 100;
 const QUICK_EPISODES: usize = 30;
 
 fn run(wanted: &Wanted) -> Result<Found> {
-    let settings = settings(wanted.quick);
+    let settings = settings(wanted);
     let budget = Budget {
         jobs: wanted.steps.unwrap_or(if wanted.quick { QUICK_JOBS } else { JOBS }),
         episodes: if wanted.quick { QUICK_EPISODES } else { EPISODES },
@@ -50,24 +50,32 @@ fn run(wanted: &Wanted) -> Result<Found> {
     Ok(Found { report, text })
 }
 
-/// All settings; with few, one for each claim.
-fn settings(quick: bool) -> Vec<Parameters> {
-    let setting = |(nodes, child_tasks): (usize, usize), affinity| Parameters {
-        nodes,
-        child_tasks,
+const fn size(nodes: usize, child_tasks: usize) -> Size {
+    Size { nodes, child_tasks }
+}
+
+/// All settings; if it must be quick, one for each claim.
+fn settings(wanted: &Wanted) -> Vec<Parameters> {
+    let setting = |size: &Size, affinity| Parameters {
+        nodes: size.nodes,
+        child_tasks: size.child_tasks,
         affinity,
         ..Default::default()
     };
-    if quick {
-        return vec![
-            setting(SMALL_SIZES[0], AFFINITY_OF_SIZES),
-            setting(SIZES[0], 0.7),
-            setting(SIZES[1], AFFINITY_OF_SIZES),
-        ];
+    let small =
+        |sizes: &[Size]| sizes.iter().map(|size| setting(size, AFFINITY_OF_SIZES)).collect::<Vec<_>>();
+    let grid = |sizes: &[Size]| {
+        sizes.iter().flat_map(|size| AFFINITIES.map(|affinity| setting(size, affinity))).collect::<Vec<_>>()
+    };
+    match (wanted.sizes.as_slice(), wanted.quick) {
+        ([], false) => [small(&SMALL_SIZES), grid(&SIZES)].concat(),
+        ([], true) => {
+            let [small, first, second] = [&SMALL_SIZES[0], &SIZES[0], &SIZES[1]];
+            vec![setting(small, AFFINITY_OF_SIZES), setting(first, 0.7), setting(second, AFFINITY_OF_SIZES)]
+        }
+        (sizes, false) => grid(sizes),
+        (sizes, true) => small(sizes),
     }
-    let small = SMALL_SIZES.iter().map(|size| setting(*size, AFFINITY_OF_SIZES));
-    let grid = SIZES.iter().flat_map(|size| AFFINITIES.map(|affinity| setting(*size, affinity)));
-    small.chain(grid).collect()
 }
 
 /// Every setting with every seed, the largest first, so that threads end together.

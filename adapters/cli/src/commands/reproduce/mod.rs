@@ -13,9 +13,11 @@ pub(crate) use command::Reproduce;
 use crate::error::Result;
 
 /// What a paper's comparison is asked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Wanted {
     quick: bool,
+    /// Sizes instead of the usual ones.
+    sizes: Vec<Size>,
     seeds: u64,
     /// Jobs or steps to learn from instead of the usual number.
     steps: Option<u64>,
@@ -25,6 +27,13 @@ struct Wanted {
     actors: usize,
     /// Whether nobody wants to see progress.
     quiet: bool,
+}
+
+/// Nodes, and child tasks per job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    nodes: usize,
+    child_tasks: usize,
 }
 
 /// A paper with its comparison.
