@@ -72,6 +72,18 @@ proptest! {
     }
 }
 
+/// A plan of the search whose starts were once finishes less run times, rounded.
+#[test]
+fn starts_of_a_searched_plan_are_not_rounded() -> Result<(), TestCaseError> {
+    let seed = 13_776_896_489_098_953_432;
+    let instance = random_instance(&mut rng(seed), SlotModel::Resources, DataModel::Edges)?;
+    let search = mdts_policies::find("search")?;
+    let plan = search.planner().plan(&instance, &mut rng(seed))?;
+    let follow = Planned::new(search.planner(), rng(seed));
+    let trace = simulate(&vec![(0.0, instance.clone())], follow, &Conditions::default())?;
+    check_reproduced("search", &instance, &plan, &trace.jobs[0].schedule())
+}
+
 /// Exclusive nodes: the same, bit for bit. Shared nodes: the same nodes, and nothing starts later. (A plan may keep
 /// room free for a task that needs more; tasks that take no time need room when they run, but none in a plan.)
 fn check_reproduced(

@@ -61,6 +61,18 @@ impl<'a, const K: usize> Pool<'a, K> {
         profile: &mut Profile<K>,
         finish: &mut [f64],
     ) -> f64 {
+        self.decode_and_tell(order, direction, profile, finish, |_, _| {})
+    }
+
+    /// The same; `tell` is told the start of every task.
+    fn decode_and_tell(
+        &self,
+        order: &[u32],
+        direction: Direction,
+        profile: &mut Profile<K>,
+        finish: &mut [f64],
+        mut tell: impl FnMut(usize, f64),
+    ) -> f64 {
         profile.reset(self.capacity);
         let before = match direction {
             Direction::Forward => &self.model.parents,
@@ -77,6 +89,7 @@ impl<'a, const K: usize> Pool<'a, K> {
                 ready
             };
             finish[task] = start + duration;
+            tell(task, start);
             makespan = makespan.max(finish[task]);
         }
         makespan
@@ -85,8 +98,10 @@ impl<'a, const K: usize> Pool<'a, K> {
     /// The schedule of an order, with tasks dealt out to nodes.
     pub(super) fn schedule(&self, order: &[u32]) -> Schedule {
         let mut finish = vec![0.0; self.model.tasks];
-        self.decode(order, Direction::Forward, &mut self.profile(), &mut finish);
-        let start: Vec<f64> = (0..self.model.tasks).map(|t| finish[t] - self.duration[t]).collect();
+        let mut start = finish.clone(); // finish less duration would round
+        self.decode_and_tell(order, Direction::Forward, &mut self.profile(), &mut finish, |t, at| {
+            start[t] = at
+        });
         let mut by_start = order.to_vec();
         self.model.sort_by_time(&mut by_start, &start);
         // The node that has been free for longest is free if any is.
