@@ -100,7 +100,7 @@ impl<'a, const K: usize> Pool<'a, K> {
         let mut finish = vec![0.0; self.model.tasks];
         let mut start = finish.clone(); // finish less duration would round
         self.decode_and_tell(order, Direction::Forward, &mut self.profile(), &mut finish, |t, at| {
-            start[t] = at
+            start[t] = at;
         });
         let mut by_start = order.to_vec();
         self.model.sort_by_time(&mut by_start, &start);
