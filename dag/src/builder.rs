@@ -32,6 +32,8 @@ pub struct JobGraphBuilder {
     task_names: NameIndex,
     files: Vec<DataFile>,
     file_names: NameIndex,
+    /// The file that was known when last asked for.
+    last_file: Option<FileId>,
     edges: Vec<Edge>,
     by_name: Vec<(TaskId, Box<str>, f64)>,
     shared_text: FxHashSet<Arc<str>>,
@@ -56,6 +58,7 @@ impl JobGraphBuilder {
             task_names: NameIndex::default(),
             files: Vec::new(),
             file_names: NameIndex::default(),
+            last_file: None,
             edges: Vec::new(),
             by_name: Vec::new(),
             shared_text: FxHashSet::default(),
@@ -79,17 +82,16 @@ impl JobGraphBuilder {
     /// # Errors
     /// [`Error::DuplicateTask`] if the name is taken.
     pub fn task(&mut self, mut task: Task) -> Result<TaskId> {
-        if self.find(&task.name).is_some() {
-            return Err(Error::DuplicateTask { name: task.name.to_string() });
-        }
         if self.tasks.len() >= u32::MAX as usize - 1 {
             return Err(too_large("tasks"));
         }
-        task.kind = self.share(task.kind);
-        task.demand = task.demand.filter(|d| **d != Demand::default()).map(|d| self.share_demand(d));
         let index = self.tasks.len() as u32;
         let tasks = &self.tasks;
-        self.task_names.insert(&task.name, index, |i| &tasks[i as usize].name);
+        if self.task_names.find_or_insert(&task.name, index, |id: TaskId| &tasks[id.index()].name).is_some() {
+            return Err(Error::DuplicateTask { name: task.name.to_string() });
+        }
+        task.kind = self.share(task.kind);
+        task.demand = task.demand.filter(|d| **d != Demand::default()).map(|d| self.share_demand(d));
         self.tasks.push(task);
         Ok(TaskId::from(index))
     }
@@ -122,22 +124,36 @@ impl JobGraphBuilder {
     /// # Errors
     /// [`Error::TooLarge`] beyond 2^32 files.
     pub fn file(&mut self, name: &str, bytes: f64) -> Result<FileId> {
-        if let Some(id) = self.file_names.find(name, |id: FileId| &self.files[id.index()].name) {
-            let known = &mut self.files[id.index()].bytes;
-            // One out of range stays: validation reports it.
-            if *known >= 0.0 && !(0.0..=*known).contains(&bytes) {
-                *known = bytes;
-            }
+        let Some(id) = self.known_file(name)? else {
+            let id = FileId::new(self.files.len());
+            self.files.push(DataFile { name: name.into(), bytes });
             return Ok(id);
+        };
+        let known = &mut self.files[id.index()].bytes;
+        // One out of range stays: validation reports it.
+        if *known >= 0.0 && !(0.0..=*known).contains(&bytes) {
+            *known = bytes;
         }
-        if self.files.len() >= u32::MAX as usize - 1 {
-            return Err(too_large("files"));
-        }
-        let index = self.files.len() as u32;
-        let files = &self.files;
-        self.file_names.insert(name, index, |i| &files[i as usize].name);
-        self.files.push(DataFile { name: name.into(), bytes });
-        Ok(FileId::from(index))
+        Ok(id)
+    }
+
+    /// The file of this name; `None` when it is new, and its name is that of the file to be added next.
+    fn known_file(&mut self, name: &str) -> Result<Option<FileId>> {
+        // Who lists the files a second time often does so in the same order.
+        let next = self.last_file.map_or(0, |last| last.index() + 1);
+        let known = if self.files.get(next).is_some_and(|file| *file.name == *name) {
+            Some(FileId::new(next))
+        } else {
+            let files = &self.files;
+            let name_of = |id: FileId| &files[id.index()].name;
+            if files.len() < u32::MAX as usize - 1 {
+                self.file_names.find_or_insert(name, files.len() as u32, name_of)
+            } else {
+                Some(self.file_names.find(name, name_of).ok_or_else(|| too_large("files"))?)
+            }
+        };
+        self.last_file = known;
+        Ok(known)
     }
 
     /// Adds a dependency wherever one task reads a file that another writes.

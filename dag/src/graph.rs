@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -228,11 +229,23 @@ impl NameIndex {
         self.table.find(hash, |&i| &**name_of(I::from(i)) == name).map(|&i| I::from(i))
     }
 
-    /// Adds `name` as item `index`; the names of all items before it must be known to `name_of`.
-    pub(crate) fn insert<'a>(&mut self, name: &str, index: u32, name_of: impl Fn(u32) -> &'a Arc<str>) {
-        let hash = self.hasher.hash_one(name);
+    /// The item of this name; if there is none, adds it as item `index`, for which `None` stands. The names of all
+    /// items before it must be known to `name_of`.
+    pub(crate) fn find_or_insert<'a, I: From<u32> + Copy>(
+        &mut self,
+        name: &str,
+        index: u32,
+        name_of: impl Fn(I) -> &'a Arc<str>,
+    ) -> Option<I> {
         let hasher = &self.hasher;
-        self.table.insert_unique(hash, index, |&i| hasher.hash_one(&**name_of(i)));
+        let is_it = |i: &u32| **name_of(I::from(*i)) == *name;
+        match self.table.entry(hasher.hash_one(name), is_it, |&i| hasher.hash_one(&**name_of(I::from(i)))) {
+            Entry::Occupied(known) => Some(I::from(*known.get())),
+            Entry::Vacant(free) => {
+                free.insert(index);
+                None
+            }
+        }
     }
 }
 

@@ -164,6 +164,21 @@ fn the_larger_size_of_a_file_holds() {
 }
 
 #[test]
+fn files_are_found_in_any_order() {
+    let mut job = edges(1, &[]);
+    let names = ["a", "b", "aa", "c"];
+    let new: Vec<_> = names.iter().map(|name| job.file(name, 0.0).unwrap().index()).collect();
+    assert_eq!(new, [0, 1, 2, 3]);
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1, 3], [1, 1, 2, 2], [0, 3, 0, 1]] {
+        for index in order {
+            assert_eq!(job.file(names[index], 0.0).unwrap().index(), index, "{order:?}");
+        }
+    }
+    assert_eq!(job.file("d", 0.0).unwrap().index(), 4);
+    assert_eq!(job.build().unwrap().files().len(), 5);
+}
+
+#[test]
 fn repeated_dependencies_merge() {
     let job = edges(3, &[(0, 1), (1, 2), (0, 1), (0, 1)]).build().unwrap();
     let found: Vec<_> = job.dependencies().map(|(p, c, d)| (p.index(), c.index(), d.bytes)).collect();

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+use super::scan::{blanks, plain};
 use super::{Format, place};
 use crate::{Error, Result};
 
@@ -29,9 +30,8 @@ pub(super) struct Json<'a> {
     at: usize,
     /// `text` is needed from here on, if from before `at`.
     token: Option<usize>,
-    piece: Box<[u8]>,
-    /// Bytes at the beginning of `piece` that wait for the rest of their character.
-    partial: usize,
+    /// Bytes behind `text` that wait for the rest of their character.
+    partial: Vec<u8>,
     /// Bytes and ends of lines in the text before `text`, and how many bytes of the current line.
     passed: (usize, usize, usize),
     depth: usize,
@@ -46,8 +46,7 @@ impl<'a> Json<'a> {
             text: String::with_capacity(2 * PIECE),
             at: 0,
             token: None,
-            piece: vec![0; PIECE].into(),
-            partial: 0,
+            partial: Vec::new(),
             passed: (0, 0, 0),
             depth: 0,
         }
@@ -60,13 +59,14 @@ impl<'a> Json<'a> {
         names: &[&'static str],
         mut member: impl FnMut(&mut Self, &'static str) -> Result<()>,
     ) -> Result<()> {
-        let mut seen = 0_u64;
+        let (mut seen, mut next) = (0_u64, 0);
         self.items([b'{', b'}'], "an object", |json| {
             if json.peek()? != Some(b'"') {
                 return Err(json.error("expected a name in quotation marks"));
             }
             let name = json.string()?;
-            let known = names.iter().position(|known| *known == name);
+            // Most objects have their members in the order of `names`.
+            let known = (next..names.len()).chain(0..next).find(|known| *names[*known] == *name);
             if json.peek()? != Some(b':') {
                 return Err(json.error("expected `:`"));
             }
@@ -76,6 +76,7 @@ impl<'a> Json<'a> {
                 return Err(json.error(format_args!("duplicate field `{}`", names[known])));
             }
             seen |= 1 << known;
+            next = known + 1;
             member(json, names[known])
         })
     }
@@ -126,6 +127,10 @@ impl<'a> Json<'a> {
         match self.peek()? {
             Some(b'-' | b'0'..=b'9') => {}
             _ => return Err(self.unexpected("a number")),
+        }
+        if let Some((number, len)) = short_number(&self.text.as_bytes()[self.at..]) {
+            self.at += len;
+            return Ok(number);
         }
         self.parse_token(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
     }
@@ -202,6 +207,13 @@ impl<'a> Json<'a> {
     /// The next byte that is not blank; `None` at the end.
     #[inline]
     fn peek(&mut self) -> Result<Option<u8>> {
+        match self.text.as_bytes().get(self.at) {
+            Some(byte) if *byte > b' ' => Ok(Some(*byte)),
+            _ => self.peek_behind_blanks(),
+        }
+    }
+
+    fn peek_behind_blanks(&mut self) -> Result<Option<u8>> {
         loop {
             self.at += blanks(&self.text.as_bytes()[self.at..]);
             if let Some(byte) = self.text.as_bytes().get(self.at) {
@@ -235,7 +247,19 @@ impl<'a> Json<'a> {
     }
 
     /// The string whose quotation mark is next.
+    #[inline]
     fn string(&mut self) -> Result<Cow<'_, str>> {
+        let begin = self.at + 1;
+        let end = begin + plain(&self.text.as_bytes()[begin..]);
+        if self.text.as_bytes().get(end) == Some(&b'"') {
+            self.at = end + 1;
+            return Ok(Cow::Borrowed(&self.text[begin..end]));
+        }
+        self.long_string()
+    }
+
+    /// A string with escapes, or one of which the end has not come yet.
+    fn long_string(&mut self) -> Result<Cow<'_, str>> {
         let mut escapes = false;
         let begin = self.with_token(|json| {
             json.at += 1;
@@ -293,7 +317,7 @@ impl<'a> Json<'a> {
         Ok(self.token.take().unwrap_or(begin))
     }
 
-    /// Makes room and takes another piece; false at the end of the source.
+    /// Makes room and takes more text; false at the end of the source.
     #[cold]
     fn fill(&mut self) -> Result<bool> {
         let done = self.token.unwrap_or(self.at);
@@ -301,32 +325,44 @@ impl<'a> Json<'a> {
         self.text.drain(..done);
         self.at -= done;
         self.token = self.token.map(|_| 0);
-        loop {
-            let read = match self.source.read(&mut self.piece[self.partial..]) {
-                Ok(read) => read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(unwrapped(error)),
-            };
-            let came = &self.piece[..self.partial + read];
-            let (valid, bad) = match std::str::from_utf8(came) {
-                Ok(text) => (text, false),
-                Err(error) => {
-                    let valid = std::str::from_utf8(&came[..error.valid_up_to()]).unwrap_or_default();
-                    (valid, read == 0 || error.error_len().is_some())
-                }
-            };
-            self.text.push_str(valid);
-            if bad {
-                let (bytes, lines, _) = self.passed(self.text.len());
-                return Err(place::not_utf8(self.format, bytes, lines + 1));
-            }
-            let used = valid.len();
-            self.partial = came.len() - used;
-            self.piece.copy_within(used..used + self.partial, 0);
-            if read == 0 || used > 0 {
-                return Ok(used > 0);
+        let known = self.text.len();
+        while self.text.len() == known {
+            if self.take_piece()? == 0 {
+                return Ok(false);
             }
         }
+        Ok(true)
+    }
+
+    /// Adds what the source gives next, as far as its characters are whole. Returns the number of bytes taken.
+    fn take_piece(&mut self) -> Result<usize> {
+        let mut bytes = std::mem::take(&mut self.text).into_bytes();
+        // All of it will be looked at once more: as a token grows, so do the pieces.
+        let piece = PIECE.max(bytes.len());
+        bytes.append(&mut self.partial);
+        let begin = bytes.len();
+        bytes.resize(begin + piece, 0);
+        let read = loop {
+            match self.source.read(&mut bytes[begin..]) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                other => break other,
+            }
+        };
+        bytes.truncate(begin + read.as_ref().map_or(0, |read| *read));
+        let ends = matches!(read, Ok(0));
+        let mut bad = false;
+        self.text = String::from_utf8(bytes).unwrap_or_else(|error| {
+            let reason = error.utf8_error();
+            bad = ends || reason.error_len().is_some();
+            let mut bytes = error.into_bytes();
+            self.partial = bytes.split_off(reason.valid_up_to());
+            String::from_utf8(bytes).unwrap_or_default()
+        });
+        if bad {
+            let (bytes, lines, _) = self.passed(self.text.len());
+            return Err(place::not_utf8(self.format, bytes, lines + 1));
+        }
+        read.map_err(unwrapped)
     }
 
     /// Bytes, ends of lines, and bytes of the last line in the whole text before position `at` of `text`.
@@ -337,6 +373,31 @@ impl<'a> Json<'a> {
         let last = before.iter().rposition(|byte| *byte == b'\n');
         (bytes + at, lines + new_lines, last.map_or(column + at, |end| at - end - 1))
     }
+}
+
+/// A number of at most 15 digits, without sign and exponent, that ends within the text; and its length. Its digits and
+/// the power of ten are exact, so their quotient is rounded once, as it should be.
+#[inline]
+fn short_number(text: &[u8]) -> Option<(f64, usize)> {
+    const POWERS: [f64; 16] =
+        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    let (mut digits, mut point) = (0, None);
+    for (at, byte) in text.iter().enumerate().take(17) {
+        match byte {
+            b'0'..=b'9' => digits = digits * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() => point = Some(at),
+            b'.' | b'+' | b'-' | b'e' | b'E' => return None,
+            _ => {
+                let whole = point.unwrap_or(at);
+                let places = point.map_or(0, |point| at - point - 1);
+                let is_number =
+                    whole > 0 && (whole == 1 || text[0] != b'0') && (point.is_none() || places > 0);
+                return (is_number && whole + places < POWERS.len())
+                    .then(|| (digits as f64 / POWERS[places], at));
+            }
+        }
+    }
+    None
 }
 
 /// The error that a source hid, or its own.
@@ -351,52 +412,6 @@ fn unwrapped(error: std::io::Error) -> Error {
 fn line_ends(text: &[u8]) -> usize {
     let in_run = |run: &[u8]| usize::from(run.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>());
     text.chunks(192).map(in_run).sum()
-}
-
-/// How many blanks the text begins with. Most are indentation: eight at a time.
-#[inline]
-fn blanks(text: &[u8]) -> usize {
-    let mut at = 0;
-    loop {
-        match text.get(at) {
-            Some(b' ') => {
-                while let Some(eight) = text[at..].first_chunk() {
-                    let others = u64::from_le_bytes(*eight) ^ u64::from_le_bytes([b' '; 8]);
-                    at += others.trailing_zeros() as usize / 8;
-                    if others != 0 {
-                        break;
-                    }
-                }
-                if text.len() - at < 8 {
-                    at += text[at..].iter().take_while(|byte| **byte == b' ').count();
-                }
-            }
-            Some(b'\n' | b'\r' | b'\t') => at += 1,
-            _ => return at,
-        }
-    }
-}
-
-/// How many bytes of the text come before a quotation mark, a backslash or a control character; eight at a time.
-#[inline]
-fn plain(text: &[u8]) -> usize {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGH: u64 = ONES << 7;
-    // High bits stand where a byte is below n (at most 128): exact up to the first of them.
-    let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word;
-    let mut at = 0;
-    while let Some(eight) = text[at..].first_chunk() {
-        let word = u64::from_le_bytes(*eight);
-        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
-        let escape = below(word ^ (ONES * u64::from(b'\\')), 1);
-        let found = (quote | escape | below(word, b' ')) & HIGH;
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..b' ');
-    text[at..].iter().position(special).map_or(text.len(), |rest| at + rest)
 }
 
 #[cfg(test)]
@@ -451,6 +466,15 @@ mod tests {
     }
 
     #[test]
+    fn a_text_longer_than_pieces_is_read() {
+        let long = "ä".repeat(3 * PIECE);
+        for size in [PIECE - 1, 5 * PIECE] {
+            let text = in_drops(format!("\"{long}\"").as_bytes(), size, |json| Ok(json.text()?.into_owned()));
+            assert!(text.unwrap() == long);
+        }
+    }
+
+    #[test]
     fn errors_name_the_place_whatever_the_pieces() {
         let table: &[(&[u8], &str)] = &[
             (b"[1,\n  2 3]", "line 2, column 5: expected `,` or `]`"),
@@ -479,18 +503,28 @@ mod tests {
     }
 
     proptest! {
+        /// Numbers are those of `serde_json`, to the last bit.
+        #[test]
+        fn numbers_are_rounded_as_they_should_be(number in r"[0-9]{1,18}(\.[0-9]{0,18})?(e-?[0-9]{1,3})?") {
+            let expected = serde_json::from_str::<f64>(&number).ok();
+            let text = format!("[{number}]");
+            let mut found = None;
+            let read = in_drops(text.as_bytes(), text.len(), |json| {
+                json.list(|json| {
+                    found = Some(json.number()?);
+                    Ok(())
+                })
+            });
+            prop_assert_eq!(read.is_ok(), expected.is_some());
+            prop_assert_eq!(found, expected);
+        }
+
         /// What is skipped is judged as `serde_json` judges it.
         #[test]
         fn syntax_is_that_of_serde_json(text in r#"[\[\]{}:,"\\na1.e+\- ü]{0,12}"#, size in 1_usize..12) {
             let valid = serde_json::from_str::<serde_json::Value>(&text).is_ok();
             let skip = |json: &mut Json| -> Result<()> { json.skip() };
             prop_assert_eq!(in_drops(text.as_bytes(), size, skip).is_ok(), valid);
-        }
-
-        #[test]
-        fn plain_text_is_measured(text in prop::collection::vec(any::<u8>(), 0..40)) {
-            let special = text.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '));
-            prop_assert_eq!(plain(&text), special.unwrap_or(text.len()));
         }
     }
 }

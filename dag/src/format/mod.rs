@@ -38,6 +38,7 @@ mod output;
 mod own;
 mod pairs;
 mod place;
+mod scan;
 mod stg;
 mod wfformat;
 

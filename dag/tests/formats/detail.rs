@@ -77,6 +77,26 @@ fn wfformat_without_execution_has_unknown_work() {
 }
 
 #[test]
+fn wfformat_measurements_may_come_in_any_order() {
+    let described = r#"{"tasks": [{"name": "x", "id": "a"}, {"name": "x", "id": "b"}, {"id": "c"}]}"#;
+    for order in [["a", "b", "c"], ["c", "b", "a"], ["b", "a", "c"]] {
+        let seconds = |id: &str| f64::from(id.as_bytes()[0]);
+        let one =
+            |id: &&str| format!(r#"{{"runtimeInSeconds": {}, "id": "{id}", "name": "b"}}"#, seconds(id));
+        let executed = order.iter().map(one).collect::<Vec<_>>().join(",");
+        for parts in [
+            format!(r#""specification": {described}, "execution": {{"tasks": [{executed}]}}"#),
+            format!(r#""execution": {{"tasks": [{executed}]}}, "specification": {described}"#),
+        ] {
+            let job = read(Format::WfFormat, &format!(r#"{{"workflow": {{{parts}}}}}"#));
+            let found: Vec<_> = job.tasks().map(|task| (&*task.name, task.work.clone())).collect();
+            let expected = ["a", "b", "c"].map(|id| (id, Work::Seconds(seconds(id))));
+            assert_eq!(found, expected, "{parts}");
+        }
+    }
+}
+
+#[test]
 fn stg_needs_no_dummies_and_keeps_its_numbers() {
     let job = read(Format::Stg, "2\n1 4 0\n2 0.5 1 1\n");
     assert_eq!(edges(&job), [("1", "2", 0.0)]);

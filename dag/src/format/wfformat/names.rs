@@ -30,14 +30,16 @@ pub(super) struct Names {
 impl Names {
     /// O(length of the text). There are fewer than 2^32 names: each takes a byte of the file, which is smaller.
     pub(super) fn of(&mut self, text: &str) -> Name {
-        let texts = &self.texts;
-        if let Some(known) = self.index.find(text, |name: Name| &texts[name.index()]) {
-            return known;
-        }
-        let new = Name(self.texts.len() as u32);
-        self.index.insert(text, new.0, |name| &texts[name as usize]);
-        self.texts.push(text.into());
-        new
+        let (new, texts) = (self.texts.len() as u32, &self.texts);
+        self.index.find_or_insert(text, new, |name: Name| &texts[name.index()]).unwrap_or_else(|| {
+            self.texts.push(text.into());
+            Name(new)
+        })
+    }
+
+    /// The same, at once if the text is that of the name `guess`.
+    pub(super) fn like(&mut self, text: &str, guess: Option<Name>) -> Name {
+        guess.filter(|guess| **self.text(*guess) == *text).unwrap_or_else(|| self.of(text))
     }
 
     pub(super) fn text(&self, name: Name) -> &Arc<str> {

@@ -42,7 +42,7 @@ impl Document {
     }
 
     fn parts(&mut self) -> PartReader<'_> {
-        PartReader { builder: &mut self.builder, names: &mut self.names }
+        PartReader::new(&mut self.builder, &mut self.names)
     }
 
     fn read(&mut self, json: &mut Json) -> Result<()> {
@@ -68,7 +68,9 @@ impl Document {
             match member {
                 "specification" => self.specification(json)?,
                 "execution" => json.object(&["tasks"], |json, _| {
-                    self.executed = self.parts().executed(json)?;
+                    let described = self.specified.as_ref().map_or(&[][..], |section| &section.tasks);
+                    let mut parts = PartReader::new(&mut self.builder, &mut self.names);
+                    self.executed = parts.executed(json, described)?;
                     Ok(())
                 })?,
                 // What a specification says goes before it.

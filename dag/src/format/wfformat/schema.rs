@@ -78,11 +78,17 @@ const EXECUTED: [&str; 10] = [
 
 /// Takes the parts of a document as they come.
 pub(super) struct PartReader<'a> {
-    pub(super) builder: &'a mut JobGraphBuilder,
-    pub(super) names: &'a mut Names,
+    builder: &'a mut JobGraphBuilder,
+    names: &'a mut Names,
+    /// Files of the list at hand.
+    files: Vec<FileId>,
 }
 
-impl PartReader<'_> {
+impl<'a> PartReader<'a> {
+    pub(super) fn new(builder: &'a mut JobGraphBuilder, names: &'a mut Names) -> Self {
+        Self { builder, names, files: Vec::new() }
+    }
+
     /// Tasks with all that is said of them; null is none.
     pub(super) fn tasks(&mut self, json: &mut Json, path: &'static str) -> Result<Option<Section>> {
         if json.null()? {
@@ -91,21 +97,27 @@ impl PartReader<'_> {
         let mut section = Section { path, tasks: Vec::new(), links: Vec::new() };
         json.list(|json| {
             let at = Place { path, index: section.tasks.len() };
-            section.tasks.push(self.task(json, &TASK, at, &mut section.links)?);
+            // Neighbours often share a name or a category.
+            let task = self.task(json, &TASK, at, section.tasks.last(), &mut section.links)?;
+            section.tasks.push(task);
             Ok(())
         })?;
         Ok(Some(section))
     }
 
-    /// Ids and measurements only.
-    pub(super) fn executed(&mut self, json: &mut Json) -> Result<Vec<(Name, Measured)>> {
+    /// Ids and measurements only, of tasks of which some may be `described` already.
+    pub(super) fn executed(
+        &mut self,
+        json: &mut Json,
+        described: &[TaskText],
+    ) -> Result<Vec<(Name, Measured)>> {
         let (mut executed, mut index) = (Vec::new(), 0);
         if json.null()? {
             return Ok(executed);
         }
         json.list(|json| {
             let at = Place { path: "workflow.execution.tasks", index };
-            let task = self.task(json, &EXECUTED, at, &mut Vec::new())?;
+            let task = self.task(json, &EXECUTED, at, described.get(index), &mut Vec::new())?;
             executed.extend(task.id.map(|id| (id, task.measured)));
             index += 1;
             Ok(())
@@ -114,12 +126,13 @@ impl PartReader<'_> {
     }
 
     /// A task with a name or an id. One without either ends the reading at once, so that a list of empty objects
-    /// does not become far larger in memory than its text.
+    /// does not become far larger in memory than its text. Its names may be those of the task `like`.
     fn task(
         &mut self,
         json: &mut Json,
         members: &[&'static str],
         at: Place,
+        like: Option<&TaskText>,
         links: &mut Vec<Name>,
     ) -> Result<TaskText> {
         let mut task = TaskText::default();
@@ -128,10 +141,11 @@ impl PartReader<'_> {
             if json.null()? {
                 return Ok(());
             }
+            let mut named = |guess: Option<Name>| Ok(Some(self.names.like(&json.text()?, guess)));
             match member {
-                "name" => task.name = Some(self.names.of(&json.text()?)),
-                "id" => task.id = Some(self.names.of(&json.text()?)),
-                "category" => task.category = Some(self.names.of(&json.text()?)),
+                "name" => task.name = named(like.and_then(|task| task.name))?,
+                "id" => task.id = named(like.and_then(|task| task.id))?,
+                "category" => task.category = named(like.and_then(|task| task.category))?,
                 "parents" => task.parents = self.links(json, links)?,
                 "children" => task.children = self.links(json, links)?,
                 "inputFiles" => self.files_by_name(json, &mut task.inputs)?,
@@ -170,20 +184,25 @@ impl PartReader<'_> {
     }
 
     fn files_by_name(&mut self, json: &mut Json, files: &mut Vec<FileId>) -> Result<()> {
+        self.files.clear();
         json.list(|json| {
-            files.push(self.builder.file(&json.text()?, 0.0)?);
+            self.files.push(self.builder.file(&json.text()?, 0.0)?);
             Ok(())
-        })
+        })?;
+        files.reserve_exact(self.files.len());
+        files.extend(&self.files);
+        Ok(())
     }
 
     /// Files as versions up to 1.4 name them, inside the task.
     fn linked_files(&mut self, json: &mut Json, at: Place, task: &mut TaskText) -> Result<()> {
+        let mut text = String::new();
         json.list(|json| {
-            let file = FileText::read(json)?;
-            let Some(name) = file.name.as_deref().or(file.id.as_deref()) else {
+            let file = FileText::read(json, &mut text)?;
+            let Some(name) = file.name.or(file.id) else {
                 return Err(at.error("a file has no 'name'"));
             };
-            let list = match file.link.as_deref() {
+            let list = match file.link {
                 Some("input") => &mut task.inputs,
                 Some("output") => &mut task.outputs,
                 other => {
@@ -202,10 +221,10 @@ impl PartReader<'_> {
         if json.null()? {
             return Ok(());
         }
-        let mut index = 0;
+        let (mut index, mut text) = (0, String::new());
         json.list(|json| {
-            let file = FileText::read(json)?;
-            let Some(name) = file.id.as_deref().or(file.name.as_deref()) else {
+            let file = FileText::read(json, &mut text)?;
+            let Some(name) = file.id.or(file.name) else {
                 return Err(Place { path: "workflow.specification.files", index }.error("expected an 'id'"));
             };
             index += 1;
@@ -214,33 +233,39 @@ impl PartReader<'_> {
     }
 }
 
-struct FileText {
-    id: Option<String>,
+struct FileText<'a> {
+    id: Option<&'a str>,
     /// Versions up to 1.4.
-    name: Option<String>,
-    link: Option<String>,
+    name: Option<&'a str>,
+    link: Option<&'a str>,
     /// 0 when unknown.
     bytes: f64,
 }
 
-impl FileText {
-    fn read(json: &mut Json) -> Result<Self> {
+impl<'a> FileText<'a> {
+    /// Keeps its texts in `text`.
+    fn read(json: &mut Json, text: &'a mut String) -> Result<Self> {
         let (mut id, mut name, mut link) = (None, None, None);
         let (mut bytes, mut old_bytes) = (None, None); // versions up to 1.3 say 'size'
+        text.clear();
         json.object(&["id", "sizeInBytes", "name", "link", "size"], |json, member| {
             if json.null()? {
                 return Ok(());
             }
-            match member {
-                "id" => id = Some(json.text()?.into_owned()),
-                "name" => name = Some(json.text()?.into_owned()),
-                "link" => link = Some(json.text()?.into_owned()),
-                "sizeInBytes" => bytes = Some(json.number()?),
-                _ => old_bytes = Some(json.number()?),
-            }
+            let place = match member {
+                "id" => &mut id,
+                "name" => &mut name,
+                "link" => &mut link,
+                "sizeInBytes" => return json.number().map(|number| bytes = Some(number)),
+                _ => return json.number().map(|number| old_bytes = Some(number)),
+            };
+            let begin = text.len();
+            text.push_str(&json.text()?);
+            *place = Some(begin..text.len());
             Ok(())
         })?;
-        Ok(Self { id, name, link, bytes: bytes.or(old_bytes).unwrap_or(0.0) })
+        let of = |place: Option<Range<usize>>| place.map(|place| &text[place]);
+        Ok(Self { id: of(id), name: of(name), link: of(link), bytes: bytes.or(old_bytes).unwrap_or(0.0) })
     }
 }
 
@@ -263,6 +288,7 @@ fn command(json: &mut Json) -> Result<Vec<String>> {
     if program.is_empty() && arguments.is_empty() {
         return Ok(Vec::new());
     }
+    arguments.reserve_exact(1);
     arguments.insert(0, program);
     arguments.shrink_to_fit();
     Ok(arguments)
