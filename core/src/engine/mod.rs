@@ -12,6 +12,7 @@
 
 mod driver;
 mod event;
+mod image;
 mod node;
 mod state;
 mod step;

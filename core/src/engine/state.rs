@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mdts_dag::TaskId;
+use serde::{Deserialize, Serialize};
 
 use super::node::NodeState;
 use super::{Command, Event, JobId, TaskRun, Trigger};
@@ -12,7 +13,7 @@ use crate::policy::{Decision, Order};
 use crate::{Cluster, Error, Instance, Node, NodeId, Progress, Resources, Result, SlotModel};
 
 /// Where a task is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// Some parent has not finished.
     Waiting,
@@ -28,7 +29,7 @@ pub enum Phase {
     Blocked,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct TaskState {
     pub(super) phase: Phase,
     pub(super) node: Option<NodeId>,
@@ -54,8 +55,8 @@ pub(super) struct Job {
     pub(super) trigger: Option<Trigger>,
     /// Tasks that have not come to their end.
     pub(super) remaining: usize,
-    lost: usize,
-    closed: bool,
+    pub(super) lost: usize,
+    pub(super) closed: bool,
 }
 
 impl PartialEq for Job {
@@ -72,12 +73,14 @@ impl PartialEq for Job {
 pub struct State {
     pub(super) now: f64,
     pub(super) slots: SlotModel,
-    staging: bool,
+    pub(super) staging: bool,
     pub(super) jobs: Vec<Job>,
     pub(super) nodes: Vec<NodeState>,
     resources: Resources,
     cores: Vec<f64>,
-    tickets: u64,
+    pub(super) tickets: u64,
+    /// Nothing is decided or started. While it holds, nothing is noted in the two lists below.
+    pub(super) held: bool,
     /// Jobs that need a decision step, and nodes that may be able to start something.
     attention: VecDeque<JobId>,
     dirty: Vec<NodeId>,
@@ -98,6 +101,7 @@ impl State {
             resources,
             cores: cluster.nodes().iter().map(cores).collect(),
             tickets: 0,
+            held: false,
             attention: VecDeque::new(),
             dirty: Vec::new(),
         }
@@ -132,6 +136,22 @@ impl State {
     /// Attempts of a task begun so far.
     pub fn attempts(&self, job: JobId, task: TaskId) -> u32 {
         self.jobs[job.index()].tasks[task.index()].attempt
+    }
+
+    /// Whether a failure of this attempt would be the last: the task has no retries left.
+    pub fn is_last_chance(&self, run: TaskRun) -> bool {
+        let job = &self.jobs[run.job.index()];
+        job.tasks[run.task.index()].failures >= job.instance.graph().retries(run.task)
+    }
+
+    /// Whether a node is there.
+    pub fn is_alive(&self, node: NodeId) -> bool {
+        self.nodes[node.index()].alive
+    }
+
+    /// Whether nothing is started until [`Event::Resumed`].
+    pub fn is_held(&self) -> bool {
+        self.held
     }
 
     /// Tasks of a job that have not come to their end.
@@ -170,6 +190,9 @@ impl State {
             Event::Failed(run) => self.failed(*run, out),
             Event::NodeJoined(node) => self.joined(*node),
             Event::NodeLost(node) => self.lost(*node),
+            Event::Interrupted(run) => self.interrupted(*run),
+            Event::Held => self.hold(),
+            Event::Resumed => self.resumed(),
             Event::Cancelled(job) => self.cancelled(*job, out),
             Event::Tick => {}
         }
@@ -348,6 +371,29 @@ impl State {
         }
     }
 
+    fn interrupted(&mut self, run: TaskRun) {
+        if self.current(run).is_none() {
+            return;
+        }
+        self.vacate(run);
+        let t = self.task(run.job, run.task);
+        (t.node, t.staged) = (None, false);
+        self.make_ready(run.job, run.task);
+    }
+
+    fn hold(&mut self) {
+        self.held = true;
+        self.attention.clear();
+        self.dirty.clear();
+        self.jobs.iter_mut().for_each(|job| job.trigger = None);
+    }
+
+    fn resumed(&mut self) {
+        self.held = false;
+        self.dirty.extend((0..self.nodes.len()).map(NodeId::new));
+        self.call_all_steps(Trigger::Submitted);
+    }
+
     fn block_descendants(&mut self, job: JobId, task: TaskId) {
         let instance = self.jobs[job.index()].instance.clone();
         let mut open = vec![task];
@@ -374,7 +420,7 @@ impl State {
         if let Some(state) = self.nodes.get_mut(node.index()).filter(|n| !n.alive) {
             state.alive = true;
             self.touch(node);
-            self.call_all_steps();
+            self.call_all_steps(Trigger::NodesChanged);
         }
     }
 
@@ -398,7 +444,7 @@ impl State {
             }
         }
         self.nodes[node.index()].reset(self.resources.capacity(node.index()));
-        self.call_all_steps();
+        self.call_all_steps(Trigger::NodesChanged);
     }
 
     fn cancelled(&mut self, job: JobId, out: &mut Vec<Command>) {
@@ -604,10 +650,15 @@ impl State {
     }
 
     fn touch(&mut self, node: NodeId) {
-        self.dirty.push(node);
+        if !self.held {
+            self.dirty.push(node);
+        }
     }
 
     fn call_step(&mut self, job: JobId, trigger: Trigger) {
+        if self.held {
+            return;
+        }
         let state = &mut self.jobs[job.index()];
         if state.trigger.is_none() {
             self.attention.push_back(job);
@@ -615,10 +666,10 @@ impl State {
         state.trigger = state.trigger.max(Some(trigger));
     }
 
-    fn call_all_steps(&mut self) {
+    fn call_all_steps(&mut self, trigger: Trigger) {
         for job in 0..self.jobs.len() {
             if self.jobs[job].remaining > 0 {
-                self.call_step(JobId::new(job), Trigger::NodesChanged);
+                self.call_step(JobId::new(job), trigger);
             }
         }
     }

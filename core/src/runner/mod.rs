@@ -7,8 +7,10 @@
 //! ```
 
 mod attempts;
+mod drive;
 mod executor;
 mod function;
+mod ledger;
 mod options;
 mod report;
 mod run;

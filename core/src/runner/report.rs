@@ -20,6 +20,19 @@ pub enum RunEnd {
     Deadline,
 }
 
+impl RunEnd {
+    /// The end in a word: `complete`, `failed-fast`, `drained`, `cancelled` or `deadline`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::FailedFast => "failed-fast",
+            Self::Drained => "drained",
+            Self::Cancelled => "cancelled",
+            Self::Deadline => "deadline",
+        }
+    }
+}
+
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOutcome {
