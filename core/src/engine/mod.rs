@@ -18,6 +18,7 @@ mod state;
 mod step;
 #[cfg(test)]
 mod tests;
+mod view;
 
 pub use driver::{Engine, Record};
 pub use event::{Command, Event, JobId, TaskRun};

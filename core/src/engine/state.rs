@@ -38,9 +38,9 @@ pub(super) struct TaskState {
     open_parents: u32,
     /// Attempts begun.
     pub(super) attempt: u32,
-    failures: u32,
+    pub(super) failures: u32,
     /// Serial number of its latest placement; tickets with another number are out of date.
-    ticket: u64,
+    pub(super) ticket: u64,
     pub(super) start: f64,
     /// Expected while running, real when done.
     pub(super) finish: f64,
@@ -105,63 +105,6 @@ impl State {
             attention: VecDeque::new(),
             dirty: Vec::new(),
         }
-    }
-
-    /// Time of the latest event.
-    pub fn now(&self) -> f64 {
-        self.now
-    }
-
-    /// Number of jobs submitted.
-    pub fn job_count(&self) -> usize {
-        self.jobs.len()
-    }
-
-    /// Where a task is in its life.
-    pub fn phase(&self, job: JobId, task: TaskId) -> Phase {
-        self.jobs[job.index()].tasks[task.index()].phase
-    }
-
-    /// Node that a task is placed on, runs on or ran on.
-    pub fn node_of(&self, job: JobId, task: TaskId) -> Option<NodeId> {
-        self.jobs[job.index()].tasks[task.index()].node
-    }
-
-    /// Start and finish of a task: real when done, expected while running.
-    pub fn times(&self, job: JobId, task: TaskId) -> Option<(f64, f64)> {
-        let t = &self.jobs[job.index()].tasks[task.index()];
-        matches!(t.phase, Phase::Running | Phase::Done).then_some((t.start, t.finish))
-    }
-
-    /// Attempts of a task begun so far.
-    pub fn attempts(&self, job: JobId, task: TaskId) -> u32 {
-        self.jobs[job.index()].tasks[task.index()].attempt
-    }
-
-    /// Whether a failure of this attempt would be the last: the task has no retries left.
-    pub fn is_last_chance(&self, run: TaskRun) -> bool {
-        let job = &self.jobs[run.job.index()];
-        job.tasks[run.task.index()].failures >= job.instance.graph().retries(run.task)
-    }
-
-    /// Whether a node is there.
-    pub fn is_alive(&self, node: NodeId) -> bool {
-        self.nodes[node.index()].alive
-    }
-
-    /// Whether nothing is started until [`Event::Resumed`].
-    pub fn is_held(&self) -> bool {
-        self.held
-    }
-
-    /// Tasks of a job that have not come to their end.
-    pub fn remaining(&self, job: JobId) -> usize {
-        self.jobs[job.index()].remaining
-    }
-
-    /// Whether every job has come to its end.
-    pub fn is_finished(&self) -> bool {
-        self.jobs.iter().all(|job| job.remaining == 0)
     }
 
     /// Whether an event can be applied.

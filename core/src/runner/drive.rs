@@ -52,8 +52,9 @@ pub(super) struct Run<'a, P, E: ?Sized> {
     /// Why nothing new starts.
     drain: Option<RunEnd>,
     ledger: Ledger,
-    /// Whether an earlier process began the run.
+    /// Whether an earlier process began the run, and how many tasks were done then.
     is_resumed: bool,
+    done_before: usize,
     // Buffers, empty between steps.
     received: Vec<Report>,
     events: Vec<Event>,
@@ -103,6 +104,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             drain: None,
             ledger,
             is_resumed,
+            done_before: succeeded,
             received: Vec::new(),
             events: Vec::new(),
             ended: Vec::new(),
@@ -436,6 +438,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         RunReport {
             end,
             makespan: self.attempts.last_finish(),
+            done_before: self.done_before,
             steps: counted.steps,
             decisions: counted.decisions,
             deciding_seconds: counted.spent.as_secs_f64(),

@@ -70,6 +70,8 @@ pub struct RunReport {
     pub makespan: f64,
     /// All tasks in the order of their ids.
     pub tasks: Vec<TaskReport>,
+    /// Tasks that an earlier process of the same run had done; 0 unless the run was resumed.
+    pub done_before: usize,
     /// Decision steps: how often the policy was asked.
     pub steps: usize,
     /// Placements decided.
