@@ -62,6 +62,9 @@ struct Running<'a> {
 struct Waiting<'a> {
     task: &'a str,
     why: String,
+    /// It waits for tasks that wait or run themselves.
+    #[serde(skip)]
+    is_for_parents: bool,
 }
 
 impl Status {
@@ -74,7 +77,7 @@ impl Status {
         }
         output::print(&match only {
             Some(task) => show_task(&shown, &report, task),
-            None => show(&report),
+            None => show(&report, &self.journal),
         })
     }
 }
@@ -106,10 +109,13 @@ fn report<'a>(shown: &'a Shown, folder: &Path, only: Option<TaskId>) -> Report<'
     let begun = standing.state().job_count() > 0;
     let waiting = graph.task_ids().filter(chosen).filter_map(|task| {
         if !begun {
-            return Some(Waiting { task: name(task), why: "the run has not begun".to_owned() });
+            let why = "the run has not begun".to_owned();
+            return Some(Waiting { task: name(task), why, is_for_parents: false });
         }
         let obstacle = Obstacle::of(standing.state(), &shown.instance, task)?;
-        Some(Waiting { task: name(task), why: obstacle.explain(&shown.instance).to_string() })
+        let is_for_parents = matches!(obstacle, Obstacle::Parents(_));
+        let why = obstacle.explain(&shown.instance).to_string();
+        Some(Waiting { task: name(task), why, is_for_parents })
     });
     Report {
         job: graph.name(),
@@ -156,7 +162,8 @@ fn critical_path(shown: &Shown) -> f64 {
     longest
 }
 
-fn show(report: &Report<'_>) -> String {
+fn show(report: &Report<'_>, folder: &Path) -> String {
+    let remedy = format!("go on with mdts run --resume --journal {}", folder.display());
     let ended = report.succeeded + report.failed + report.blocked;
     let mut text = format!("{}: {}, under {}\n", report.job, count(report.tasks, "task"), report.policy);
     let mut line = |what: &str, value: String| _ = writeln!(text, "  {what:<12}{value}");
@@ -165,9 +172,9 @@ fn show(report: &Report<'_>) -> String {
         "state",
         match report.state {
             "running" => format!("running{process}"),
-            "killed" => "killed or crashed; go on with mdts run --resume --journal DIR".to_owned(),
+            "killed" => format!("killed or crashed; {remedy}"),
             "complete" => "complete".to_owned(),
-            why => format!("stopped: {why}; go on with mdts run --resume --journal DIR"),
+            why => format!("stopped: {why}; {remedy}"),
         },
     );
     let waiting = report.tasks - ended - report.running.len();
@@ -200,7 +207,7 @@ fn show(report: &Report<'_>) -> String {
     more(&mut line, report.running.len());
     // What blocks most tasks comes first.
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for waiting in &report.waiting {
+    for waiting in report.waiting.iter().filter(|waiting| !waiting.is_for_parents) {
         reasons.entry(&waiting.why).or_default().push(waiting.task);
     }
     let mut reasons: Vec<(&str, Vec<&str>)> = reasons.into_iter().collect();
@@ -213,6 +220,13 @@ fn show(report: &Report<'_>) -> String {
         line("waiting", format!("{}{others}: {why}", tasks[0]));
     }
     more(&mut line, reasons.len());
+    let behind = report.waiting.iter().filter(|waiting| waiting.is_for_parents).count();
+    if behind > 0 {
+        line(
+            "waiting",
+            format!("{} for tasks before them; mdts status ... TASK tells for which", count(behind, "task")),
+        );
+    }
     text
 }
 
