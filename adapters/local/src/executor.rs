@@ -233,7 +233,9 @@ async fn attempt(
 ) {
     let run = assignment.run;
     let outcome = match (found, keeper.as_deref()) {
-        (Some(ends), Some(keeper)) => process::follow(&assignment, &setting, keeper, ends, cancelled).await,
+        (Some(ends), Some(keeper)) => {
+            process::follow(&assignment, &setting, keeper, ends, cancelled, &reports).await
+        }
         (_, keeper) => {
             let _permit = tokio::select! {
                 biased;
@@ -241,7 +243,7 @@ async fn attempt(
                 permit = permits.acquire() => permit,
             };
             reports.send(Report::Started(run));
-            process::run(&assignment, &setting, keeper, cancelled).await
+            process::run(&assignment, &setting, keeper, cancelled, &reports).await
         }
     };
     if let Some(outcome) = outcome {

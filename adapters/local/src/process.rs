@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use mdts_core::Cluster;
-use mdts_core::runner::{Assignment, Outcome};
+use mdts_core::runner::{Assignment, Outcome, Report, Reports};
 use tokio::sync::oneshot;
 
 use crate::group::Group;
@@ -29,6 +29,7 @@ pub(crate) async fn run(
     setting: &Setting,
     keeper: Option<&Keeper>,
     cancelled: oneshot::Receiver<()>,
+    reports: &Reports,
 ) -> Option<Outcome> {
     let launch = match launch(assignment, setting) {
         Ok(launch) => launch,
@@ -37,26 +38,32 @@ pub(crate) async fn run(
     match keeper {
         Some(keeper) => {
             let ends = keeper.launch(launch);
-            follow(assignment, setting, keeper, ends, cancelled).await
+            follow(assignment, setting, keeper, ends, cancelled, reports).await
         }
         None => own(assignment, setting, &launch, cancelled).await,
     }
 }
 
-/// Follows an attempt that the keeper has, to its end; `None` if it was cancelled.
+/// Follows an attempt that the keeper has, to its end; `None` if it was cancelled or the keeper cannot go on, which is
+/// reported.
 pub(crate) async fn follow(
     assignment: &Assignment,
     setting: &Setting,
     keeper: &Keeper,
     mut ends: oneshot::Receiver<Ending>,
     cancelled: oneshot::Receiver<()>,
+    reports: &Reports,
 ) -> Option<Outcome> {
     tokio::select! {
         biased;
-        ending = &mut ends => Some(match ending {
-            Ok(ending) => judge(assignment, setting, &ending),
-            Err(_) => Outcome::Failure("the keeper of the tasks was killed".to_owned()),
-        }),
+        ending = &mut ends => match ending {
+            Ok(Ending::Refused(reason)) => {
+                reports.send(Report::Broken(reason));
+                None
+            }
+            Ok(ending) => Some(judge(assignment, setting, &ending)),
+            Err(_) => Some(Outcome::Failure("the keeper of the tasks was killed".to_owned())),
+        },
         _ = cancelled => {
             keeper.end(assignment.run, ends, setting.options.grace).await;
             None
@@ -151,7 +158,7 @@ fn judge(assignment: &Assignment, setting: &Setting, ending: &Ending) -> Outcome
         Ending::Exit(0) => return judge_outputs(assignment, &setting.options),
         Ending::Exit(code) => format!("exit status {code}"),
         Ending::Signal(signal) => format!("killed by signal {signal}"),
-        Ending::NotStarted(reason) => return Outcome::Failure(reason.clone()),
+        Ending::NotStarted(reason) | Ending::Refused(reason) => return Outcome::Failure(reason.clone()),
     };
     let run = assignment.run;
     let logs = log_files(&setting.options.log_directory, &assignment.job, run.task, run.attempt);

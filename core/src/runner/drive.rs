@@ -51,6 +51,8 @@ pub(super) struct Run<'a, P, E: ?Sized> {
     failed: usize,
     /// Why nothing new starts.
     drain: Option<RunEnd>,
+    /// Why the executor cannot go on.
+    broken: Option<String>,
     ledger: Ledger,
     /// Whether an earlier process began the run, and how many tasks were done then.
     is_resumed: bool,
@@ -102,6 +104,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             succeeded,
             failed,
             drain: None,
+            broken: None,
             ledger,
             is_resumed,
             done_before: succeeded,
@@ -302,6 +305,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         let mut received = std::mem::take(&mut self.received);
         received.drain(..).for_each(|report| self.take(report));
         self.received = received; // keeps its room
+        if let Some(reason) = self.broken.take() {
+            return Err(Error::Executor(reason));
+        }
         self.take_timeouts().await?;
         self.obey_stop().await
     }
@@ -349,6 +355,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
                 }
                 self.events.push(Event::NodeLost(node));
             }
+            Report::Broken(reason) => self.broken = Some(reason),
             Report::NodeJoined(node) => {
                 self.lost.retain(|n| *n != node);
                 self.events.push(Event::NodeJoined(node));

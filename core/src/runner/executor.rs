@@ -49,6 +49,8 @@ pub enum Report {
     NodeJoined(NodeId),
     /// A node is gone, with all that runs there.
     NodeLost(NodeId),
+    /// The executor as a whole cannot go on, for this reason; the run then ends with an error.
+    Broken(String),
 }
 
 /// Where an executor sends its reports. Cheap to clone; never blocks.

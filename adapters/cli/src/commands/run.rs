@@ -153,7 +153,8 @@ impl Run {
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
         let (ready, journal) = self.prepare(quiet)?;
         let silent = quiet || self.json;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        // One thread: handing little pieces of work to others costs more than the work.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
         let mut executor = executor(&ready)?;
         // The work does not depend on whether somebody reads what is said of it.

@@ -32,8 +32,10 @@ pub(crate) enum Ending {
     Exit(i32),
     /// By this signal.
     Signal(i32),
-    /// It never began.
+    /// It could not be started.
     NotStarted(String),
+    /// It was not started because the keeper cannot go on.
+    Refused(String),
 }
 
 /// From the runner.

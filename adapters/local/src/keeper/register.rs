@@ -49,7 +49,7 @@ impl Writer {
         match ending {
             Ending::Exit(code) => self.write(format_args!("ended {} exit {code}\n", Id(run))),
             Ending::Signal(signal) => self.write(format_args!("ended {} signal {signal}\n", Id(run))),
-            Ending::NotStarted(_) => Ok(()),
+            Ending::NotStarted(_) | Ending::Refused(_) => Ok(()),
         }
     }
 

@@ -86,8 +86,8 @@ impl Shared {
                 }
                 Request::Launch(launch) => {
                     let mut state = self.lock();
-                    if let Err(reason) = state.launch(&launch) {
-                        state.tell(&Reply::Ended(launch.run, Ending::NotStarted(reason)));
+                    if let Err(ending) = state.launch(&launch) {
+                        state.tell(&Reply::Ended(launch.run, ending));
                     }
                     drop(state);
                     self.has_children.notify_one();
@@ -126,14 +126,17 @@ impl Shared {
 }
 
 impl State {
-    fn launch(&mut self, launch: &Launch) -> Result<(), String> {
-        let child = command(launch)?.spawn();
-        let child = child.map_err(|error| format!("cannot start '{}': {error}", launch.program.display()))?;
-        let number = child.id();
+    fn launch(&mut self, launch: &Launch) -> Result<(), Ending> {
+        let started = command(launch).and_then(|mut command| {
+            command.spawn().map_err(|error| format!("cannot start '{}': {error}", launch.program.display()))
+        });
+        let number = started.map_err(Ending::NotStarted)?.id();
         // A task that is in no register could run twice.
         if let Err(error) = self.register.began(launch.run, number) {
             kill_group(number.cast_signed());
-            return Err(format!("its beginning cannot be recorded: {error}"));
+            return Err(Ending::Refused(format!(
+                "the beginning of tasks cannot be recorded: {error}; make room, then go on with --resume"
+            )));
         }
         self.children.insert(number.cast_signed(), Child { run: launch.run, is_released: false });
         Ok(())
