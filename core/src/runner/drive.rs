@@ -226,7 +226,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             return Vec::new();
         }
         let queued = self.attempts.queued_runs();
-        queued.iter().for_each(|run| self.interrupt(*run));
+        for run in &queued {
+            self.interrupt(*run);
+        }
         queued
     }
 
@@ -424,7 +426,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
                 self.take(report);
             }
         }
-        self.attempts.live_runs().into_iter().for_each(|run| self.interrupt(run));
+        for run in self.attempts.live_runs() {
+            self.interrupt(run);
+        }
         Ok(())
     }
 

@@ -13,7 +13,7 @@ fn next(seed: &mut u64) -> u64 {
 
 fn kills() -> usize {
     let wanted = std::env::var("MDTS_TEST_KILLS").ok();
-    wanted.map_or(40, |wanted| wanted.parse().expect("MDTS_TEST_KILLS is a number"))
+    wanted.map_or(200, |wanted| wanted.parse().expect("MDTS_TEST_KILLS is a number"))
 }
 
 /// Each task writes a line when it begins and one when it ends; ten chains side by side.

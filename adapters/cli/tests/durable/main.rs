@@ -1,6 +1,6 @@
 //! Runs that are killed, stopped and starved, and go on: the built program and real processes.
 //!
-//! `MDTS_TEST_KILLS` sets how often the long test kills the runner; 40 by default.
+//! `MDTS_TEST_KILLS` sets how often the long test kills the runner; 200 by default.
 
 mod faults;
 mod kills;

@@ -239,13 +239,12 @@ fn connect(folder: &Path) -> io::Result<UnixStream> {
     let directory = File::open(folder)?;
     let mut socket = UnixStream::connect(short(folder, &directory))?;
     send(&mut socket, &Request::Hello { version: VERSION })?;
-    match receive(&mut socket)? {
-        Reply::Hello { version: VERSION } => Ok(socket),
-        _ => {
-            let message = "its tasks run under another version of mdts; resume with that, or wait until they have ended";
-            Err(io::Error::new(io::ErrorKind::Unsupported, message))
-        }
+    if receive::<Reply>(&mut socket)? == (Reply::Hello { version: VERSION }) {
+        return Ok(socket);
     }
+    let message =
+        "its tasks run under another version of mdts; resume with that, or wait until they have ended";
+    Err(io::Error::new(io::ErrorKind::Unsupported, message))
 }
 
 /// A name of the socket that is short enough for one.
