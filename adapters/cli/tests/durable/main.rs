@@ -3,6 +3,7 @@
 //! `MDTS_TEST_KILLS` sets how often the long test kills the runner; 200 by default.
 
 mod faults;
+mod kept;
 mod kills;
 mod stops;
 
