@@ -73,6 +73,25 @@ pub enum Error {
     /// An executor could not do its work.
     #[error("executor: {0}")]
     Executor(String),
+    /// A journal cannot be used.
+    #[error("journal {place}: {message}")]
+    Journal {
+        /// Its folder or file.
+        place: String,
+        /// What is wrong and what to do.
+        message: String,
+    },
+    /// Something could not be recorded, so that it must not be done.
+    #[error(
+        "journal {place}: cannot be written: {source}; the run has stopped; make room or mend the folder, then go on \
+         with --resume"
+    )]
+    NotRecorded {
+        /// The journal.
+        place: String,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
     /// A run stopped making progress.
     #[error("the run is stuck: {0}")]
     Stuck(String),

@@ -1,8 +1,10 @@
-//! Where and when: clusters, costs, schedules and their check, the policy traits, the engine and its drivers.
+//! Where and when: clusters, costs, schedules and their check, the policy traits, the engine, its drivers and its journal.
 
 pub mod cluster;
 pub mod engine;
 mod error;
+pub mod journal;
+mod plain;
 mod plan;
 mod policy;
 pub mod roles;

@@ -4,9 +4,10 @@ use std::fmt::Debug;
 
 use mdts_dag::TaskId;
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Step;
-use crate::{Instance, NodeId, Result, Schedule};
+use crate::{Instance, NodeId, Result, Schedule, plain};
 
 /// The one source of randomness: seeded, handed down, the same on every machine.
 pub type Rng = ChaCha8Rng;
@@ -61,7 +62,7 @@ impl<P: Planner + ?Sized> Planner for Box<P> {
 }
 
 /// How a placed task waits on its node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Order {
     /// In the order of placement; a task whose data is there may overtake one whose data is not.
     #[default]
@@ -71,9 +72,10 @@ pub enum Order {
 }
 
 /// One task's node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Decision {
     /// The task.
+    #[serde(with = "plain::task")]
     pub task: TaskId,
     /// Where it is to run.
     pub node: NodeId,

@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use mdts_core::SlotModel;
+use mdts_core::journal::Durability;
 use mdts_dag::DataModel;
 
 /// One of few words.
@@ -38,6 +39,10 @@ impl Choice for SlotModel {
 
 impl Choice for DataModel {
     const WORDS: &'static [(&'static str, Self)] = &[("edges", Self::Edges), ("files", Self::Files)];
+}
+
+impl Choice for Durability {
+    const WORDS: &'static [(&'static str, Self)] = &[("process", Self::Process), ("power", Self::Power)];
 }
 
 #[cfg(test)]

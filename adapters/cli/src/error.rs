@@ -86,6 +86,7 @@ impl Error {
                     | CoreError::BadDecision { .. }
                     | CoreError::Executor(_)
                     | CoreError::Stuck(_)
+                    | CoreError::NotRecorded { .. }
             ),
             Self::Learn(_)
             | Self::InvalidPlan { .. }

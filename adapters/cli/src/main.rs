@@ -7,6 +7,7 @@ mod error;
 mod gantt;
 mod history;
 mod input;
+mod journal;
 mod output;
 mod plot;
 mod policy;

@@ -111,7 +111,13 @@ impl RunProgress {
 
 fn details(moment: &Snapshot) -> String {
     let mut text = format!("{} running", moment.running);
-    for (n, what) in [(moment.failed, "failed"), (moment.blocked, "blocked"), (moment.retried, "repeated")] {
+    let others = [
+        (moment.failed, "failed"),
+        (moment.blocked, "blocked"),
+        (moment.cancelled, "cancelled"),
+        (moment.retried, "repeated"),
+    ];
+    for (n, what) in others {
         if n > 0 {
             _ = write!(text, ", {n} {what}");
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use config::{Config, ConfigError, Environment, File, Value, ValueKind};
 use mdts_core::SlotModel;
+use mdts_core::journal::Durability;
 use mdts_dag::DataModel;
 use serde::Deserialize;
 
@@ -25,13 +26,15 @@ Settings: a flag comes before the environment, that before mdts.toml in the curr
   --data       MDTS_DATA_MODEL  data_model   edges
   --seed       MDTS_SEED        seed         0
   --logs       MDTS_LOGS        logs         .mdts/logs/TIME-PROCESS, one per run
+  --durability MDTS_DURABILITY  durability    process
   --history    MDTS_HISTORY     history      none; unknown run times count as the mean of the known ones
   -v, -q       MDTS_LOG                      warn (also error, info, debug, or a tracing filter)
 
 Exit status: 0 done; 1 the work failed; 2 bad input or usage.";
 
 /// All names, as in the file; in the environment they are in capitals behind `MDTS_`.
-const NAMES: [&str; 7] = ["cluster", "policy", "slots", "data_model", "seed", "logs", "history"];
+const NAMES: [&str; 8] =
+    ["cluster", "policy", "slots", "data_model", "seed", "logs", "history", "durability"];
 
 /// Flags about the cluster and the model, common to most commands.
 #[derive(Debug, Clone, Default, Args)]
@@ -59,6 +62,8 @@ pub(crate) struct OtherFlags<'a> {
     pub(crate) logs: Option<&'a Path>,
     /// `--history`.
     pub(crate) history: Option<&'a Path>,
+    /// `--durability`.
+    pub(crate) durability: Option<Durability>,
 }
 
 /// What the sources say, choices still as they are written.
@@ -71,6 +76,7 @@ struct Raw {
     seed: u64,
     logs: PathBuf,
     history: Option<PathBuf>,
+    durability: String,
 }
 
 /// What holds after all sources were heard.
@@ -90,6 +96,8 @@ pub(crate) struct Settings {
     pub(crate) logs: PathBuf,
     /// Earlier run times, to predict unknown ones from.
     pub(crate) history: Option<PathBuf>,
+    /// What recorded events survive.
+    pub(crate) durability: Durability,
 }
 
 impl Settings {
@@ -109,6 +117,7 @@ impl Settings {
             seed: raw.seed,
             logs: raw.logs,
             history: raw.history,
+            durability: choice("durability", &raw.durability, &merged)?,
         })
     }
 }
@@ -136,6 +145,7 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigErro
     Config::builder()
         .set_default("policy", "heft")?
         .set_default("data_model", "edges")?
+        .set_default("durability", "process")?
         .set_default("seed", 0)?
         .set_default("logs", logs_of_this_run())?
         .add_source(File::from(Path::new(FILE)).required(false))
@@ -147,6 +157,7 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigErro
         .set_override_option("seed", flags.seed)?
         .set_override_option("logs", path(other.logs))?
         .set_override_option("history", path(other.history))?
+        .set_override_option("durability", other.durability.map(Choice::word))?
         .build()
 }
 

@@ -1,5 +1,6 @@
 //! The executor: begins attempts as tokio tasks that each look after one process.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::keeper::{Ending, Found, Keeper};
 use crate::process::{self, Setting};
 
 pub(crate) const NO_COMMAND: &str = "the task has no command; use --emulate to run a trace";
@@ -28,6 +30,8 @@ pub struct LocalOptions {
     pub grace: Duration,
     /// Processes at a time at most; further attempts wait, and their time does not run. Default: 512.
     pub max_processes: usize,
+    /// Who is the parent of the processes; `None`: this process, and they end with it. Default: none.
+    pub keeper: Option<KeeperOptions>,
     /// Whether an attempt that leaves a declared output missing has failed. Default: yes.
     pub check_outputs: bool,
 }
@@ -40,9 +44,22 @@ impl LocalOptions {
             working_directory: working_directory.into(),
             grace: Duration::from_secs(5),
             max_processes: 512,
+            keeper: None,
             check_outputs: true,
         }
     }
+}
+
+/// A process that starts the tasks in the place of this one and outlives it: for runs that are to be resumed.
+///
+/// Tasks go on when the runner is killed, and a runner that resumes the run finds them and how they ended. Tasks have the
+/// environment that the keeper was started with.
+#[derive(Debug, Clone)]
+pub struct KeeperOptions {
+    /// Where it writes down what becomes of its tasks; a folder of this run alone. It is made if it is not there.
+    pub folder: PathBuf,
+    /// A command that calls [`keep`](crate::keep) with the folder, which is added as the last argument.
+    pub command: Vec<OsString>,
 }
 
 /// Runs attempts as processes of this machine, whatever node they are placed on.
@@ -68,6 +85,7 @@ impl LocalOptions {
 #[derive(Debug)]
 pub struct LocalExecutor {
     setting: Arc<Setting>,
+    keeper: Option<Arc<Keeper>>,
     permits: Arc<Semaphore>,
     running: FxHashMap<TaskRun, Running>,
 }
@@ -84,7 +102,7 @@ impl LocalExecutor {
     ///
     /// # Errors
     /// [`Error::Io`] if the log directory cannot be made or the working directory is not there,
-    /// [`Error::BadSetting`] if not even one process may run.
+    /// [`Error::BadSetting`] if not even one process may run, [`Error::Executor`] if the keeper does not begin.
     pub fn new(mut options: LocalOptions, cluster: Arc<Cluster>) -> Result<Self> {
         if options.max_processes == 0 {
             return Err(Error::BadSetting {
@@ -95,9 +113,12 @@ impl LocalExecutor {
         }
         options.working_directory = in_place(&options.working_directory, Path::canonicalize)?;
         in_place(&options.log_directory, |path| std::fs::create_dir_all(path))?;
+        // The keeper may have another current directory.
+        options.log_directory = in_place(&options.log_directory, Path::canonicalize)?;
+        let keeper = options.keeper.as_ref().map(open_keeper).transpose()?;
         let permits = Arc::new(Semaphore::new(options.max_processes.min(Semaphore::MAX_PERMITS)));
         let running = FxHashMap::default();
-        Ok(Self { setting: Arc::new(Setting { options, cluster }), permits, running })
+        Ok(Self { setting: Arc::new(Setting { options, cluster }), keeper, permits, running })
     }
 
     /// Checks before a run that every task has a command.
@@ -116,22 +137,68 @@ impl LocalExecutor {
     }
 }
 
+fn open_keeper(options: &KeeperOptions) -> Result<Arc<Keeper>> {
+    let keeper = Keeper::open(&options.folder, &options.command);
+    keeper.map(Arc::new).map_err(|error| Error::Executor(format!("{}: {error}", options.folder.display())))
+}
+
 fn in_place<T>(path: &Path, act: impl FnOnce(&Path) -> std::io::Result<T>) -> Result<T> {
     act(path).map_err(|source| Error::Io { path: path.to_owned(), source })
+}
+
+impl LocalExecutor {
+    /// Lets an attempt run, or follows one that was found.
+    fn look_after(
+        &mut self,
+        assignment: Assignment,
+        ends: Option<oneshot::Receiver<Ending>>,
+        reports: &Reports,
+    ) {
+        let (cancel, cancelled) = oneshot::channel();
+        let run = assignment.run;
+        let setting = self.setting.clone();
+        let (keeper, permits, reports) = (self.keeper.clone(), self.permits.clone(), reports.clone());
+        let attempt = attempt(assignment, ends, setting, keeper, permits, cancelled, reports);
+        self.running.insert(run, Running { cancel, handle: tokio::spawn(attempt) });
+    }
+
+    /// Starts another keeper if there was one and it is dead.
+    fn mend_keeper(&mut self) -> Result<()> {
+        let (Some(keeper), Some(options)) = (&self.keeper, &self.setting.options.keeper) else {
+            return Ok(());
+        };
+        if keeper.is_over() {
+            self.keeper = Some(open_keeper(options)?);
+        }
+        Ok(())
+    }
 }
 
 #[async_trait]
 impl Executor for LocalExecutor {
     async fn start(&mut self, batch: Vec<Assignment>, reports: &Reports) -> Result<()> {
         self.running.retain(|_, running| !running.handle.is_finished());
+        self.mend_keeper()?;
         for assignment in batch {
-            let (cancel, cancelled) = oneshot::channel();
-            let run = assignment.run;
-            let attempt =
-                attempt(assignment, self.setting.clone(), self.permits.clone(), cancelled, reports.clone());
-            self.running.insert(run, Running { cancel, handle: tokio::spawn(attempt) });
+            self.look_after(assignment, None, reports);
         }
         Ok(())
+    }
+
+    /// With a keeper, attempts are found again, or how they ended; what cannot be found is ended.
+    async fn recover(&mut self, attempts: Vec<Assignment>, reports: &Reports) -> Result<Vec<TaskRun>> {
+        let Some(keeper) = self.keeper.clone() else { return Ok(Vec::new()) };
+        let runs: Vec<TaskRun> = attempts.iter().map(|assignment| assignment.run).collect();
+        let found = keeper.find(&runs, self.setting.options.grace).await;
+        let found = found.map_err(|error| Error::Executor(format!("tasks cannot be found: {error}")))?;
+        let mut kept = Vec::new();
+        for (assignment, found) in attempts.into_iter().zip(found) {
+            if let Found::Ends(ends) = found {
+                kept.push(assignment.run);
+                self.look_after(assignment, Some(ends), reports);
+            }
+        }
+        Ok(kept)
     }
 
     async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
@@ -157,19 +224,29 @@ impl Executor for LocalExecutor {
 
 async fn attempt(
     assignment: Assignment,
+    found: Option<oneshot::Receiver<Ending>>,
     setting: Arc<Setting>,
+    keeper: Option<Arc<Keeper>>,
     permits: Arc<Semaphore>,
     mut cancelled: oneshot::Receiver<()>,
     reports: Reports,
 ) {
     let run = assignment.run;
-    let _permit = tokio::select! {
-        biased;
-        _ = &mut cancelled => return,
-        permit = permits.acquire() => permit,
+    let outcome = match (found, keeper.as_deref()) {
+        (Some(ends), Some(keeper)) => {
+            process::follow(&assignment, &setting, keeper, ends, cancelled, &reports).await
+        }
+        (_, keeper) => {
+            let _permit = tokio::select! {
+                biased;
+                _ = &mut cancelled => return,
+                permit = permits.acquire() => permit,
+            };
+            reports.send(Report::Started(run));
+            process::run(&assignment, &setting, keeper, cancelled, &reports).await
+        }
     };
-    reports.send(Report::Started(run));
-    if let Some(outcome) = process::run(&assignment, &setting, cancelled).await {
+    if let Some(outcome) = outcome {
         reports.send(Report::Ended(run, outcome));
     }
 }

@@ -1,17 +1,19 @@
 //! Runs the tasks of a job as processes of this machine, or emulates them by sleeping.
 //!
 //! [`LocalExecutor`] starts every attempt as a process (no shell unless the command says so) in a process group of
-//! its own, with its output in files. [`EmulatedExecutor`] sleeps for the expected run time instead.
+//! its own, with its output in files, by itself or through a [keeper](keep) that outlives it. [`EmulatedExecutor`] sleeps for the expected run time instead.
 //! [`this_machine`] describes the machine as a cluster of one node.
 
 mod emulated;
 mod executor;
 mod group;
+mod keeper;
 mod logs;
 mod machine;
 mod process;
 
 pub use emulated::EmulatedExecutor;
-pub use executor::{LocalExecutor, LocalOptions};
+pub use executor::{KeeperOptions, LocalExecutor, LocalOptions};
+pub use keeper::keep;
 pub use logs::{LogFiles, log_files};
 pub use machine::this_machine;

@@ -11,6 +11,7 @@ use crate::Result;
 
 typed_id!(
     /// A node (machine) of one cluster.
+    #[derive(Serialize, Deserialize)]
     NodeId, "n"
 );
 

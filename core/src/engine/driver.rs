@@ -54,13 +54,12 @@ pub struct Engine<P> {
 impl<P: Placer> Engine<P> {
     /// An engine without jobs. With `staging`, it commands to stage inputs and waits until they are there.
     pub fn new(cluster: &Cluster, policy: P, staging: bool) -> Self {
-        Self {
-            state: State::new(cluster, staging),
-            policy,
-            decisions: Decisions::default(),
-            commands: Vec::new(),
-            records: None,
-        }
+        Self::with_state(State::new(cluster, staging), policy)
+    }
+
+    /// An engine that goes on from a state, for example a replayed one; begin with [`Event::Resumed`].
+    pub fn with_state(state: State, policy: P) -> Self {
+        Self { state, policy, decisions: Decisions::default(), commands: Vec::new(), records: None }
     }
 
     /// Keeps a [`Record`] of every call from now on.
@@ -123,23 +122,33 @@ impl State {
     /// The state after these records: the same, bit for bit, as that of the engine that kept them.
     ///
     /// # Errors
-    /// [`crate::Error::BadDecision`] if the records are not those of an engine on this cluster.
+    /// As for [`State::repeat`].
     pub fn replay(cluster: &Cluster, staging: bool, records: &[Record]) -> Result<Self> {
         let mut state = Self::new(cluster, staging);
         let mut ignored = Vec::new();
         for record in records {
-            for event in &record.events {
-                state.check(event)?;
-                state.apply(record.now, event, false, &mut ignored);
-            }
-            while state.next_step().is_some() {}
-            for of_job in record.decisions.chunk_by(|a, b| a.0 == b.0) {
-                let decisions: Vec<Decision> = of_job.iter().map(|(_, decision)| *decision).collect();
-                state.decide(of_job[0].0, &decisions, &mut ignored)?;
-            }
-            state.dispatch(&mut ignored);
+            state.repeat(record, &mut ignored)?;
             ignored.clear();
         }
         Ok(state)
+    }
+
+    /// Does once more what an engine did, without asking its policy; the commands are added to `out`.
+    ///
+    /// # Errors
+    /// [`crate::Error::BadDecision`] if the record is not that of an engine in this state,
+    /// [`crate::Error::Unsupported`], [`crate::Error::BadSetting`] for jobs that are not for this engine.
+    pub fn repeat(&mut self, record: &Record, out: &mut Vec<Command>) -> Result<()> {
+        for event in &record.events {
+            self.check(event)?;
+            self.apply(record.now, event, false, out);
+        }
+        while self.next_step().is_some() {}
+        for of_job in record.decisions.chunk_by(|a, b| a.0 == b.0) {
+            let decisions: Vec<Decision> = of_job.iter().map(|(_, decision)| *decision).collect();
+            self.decide(of_job[0].0, &decisions, out)?;
+        }
+        self.dispatch(out);
+        Ok(())
     }
 }

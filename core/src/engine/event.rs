@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use mdts_dag::{TaskId, typed_id};
+use serde::{Deserialize, Serialize};
 
-use crate::{Instance, NodeId};
+use crate::{Instance, NodeId, plain};
 
 typed_id!(
     /// A job submitted to one engine, numbered in the order of submission.
+    #[derive(Serialize, Deserialize)]
     JobId, "j"
 );
 
 /// One attempt to run a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskRun {
     /// The job.
     pub job: JobId,
     /// The task.
+    #[serde(with = "plain::task")]
     pub task: TaskId,
     /// 1 for the first attempt.
     pub attempt: u32,
@@ -46,6 +49,12 @@ pub enum Event {
     NodeJoined(NodeId),
     /// A node is gone, with all that runs there. Results of finished tasks survive.
     NodeLost(NodeId),
+    /// An attempt was stopped or lost through no fault of its own; the task is ready again, and no retry is used up.
+    Interrupted(TaskRun),
+    /// Nothing more is decided or started until [`Event::Resumed`].
+    Held,
+    /// Work goes on, perhaps under another policy than before: every job gets a decision step as if it were new.
+    Resumed,
     /// A job is given up.
     Cancelled(JobId),
     /// Time has passed.

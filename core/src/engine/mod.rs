@@ -12,11 +12,13 @@
 
 mod driver;
 mod event;
+mod image;
 mod node;
 mod state;
 mod step;
 #[cfg(test)]
 mod tests;
+mod view;
 
 pub use driver::{Engine, Record};
 pub use event::{Command, Event, JobId, TaskRun};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use mdts_dag::TaskId;
+use serde::{Deserialize, Serialize};
 
 use super::JobId;
 use crate::cluster::SlotModel;
@@ -10,7 +11,7 @@ use crate::cluster::SlotModel;
 /// A place in a queue: serial number of the placement, then the task.
 pub(super) type Ticket = (u64, JobId, TaskId);
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct NodeState {
     pub(super) alive: bool,
     /// Free capacity, one number per dimension of the cluster's resources.
@@ -19,14 +20,16 @@ pub(super) struct NodeState {
     /// Placed and not started.
     pub(super) waiting: u32,
     /// Ready tasks with their data here, in the order of placement.
+    #[serde(with = "tickets")]
     pub(super) arrivals: BTreeSet<Ticket>,
     /// Tasks that start strictly in this order; tickets that are out of date are skipped.
+    #[serde(with = "tickets")]
     pub(super) strict: VecDeque<Ticket>,
     backlog: Backlog,
 }
 
 /// Sums from which the end of all present work is estimated, in core-seconds and cores.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 struct Backlog {
     waiting: f64,
     running_finish: f64,
@@ -107,5 +110,28 @@ impl NodeState {
             SlotModel::Resources if self.waiting == 0 && self.has_room(slots, demand) => now,
             SlotModel::Resources => now + (running + waiting) / cores,
         }
+    }
+}
+
+/// Queues as lists of plain numbers.
+mod tickets {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Ticket;
+
+    pub(super) fn serialize<'a, S: Serializer, Q>(queue: &'a Q, serializer: S) -> Result<S::Ok, S::Error>
+    where
+        &'a Q: IntoIterator<Item = &'a Ticket>,
+    {
+        let plain: Vec<(u64, u32, u32)> =
+            queue.into_iter().map(|(serial, job, task)| (*serial, job.get(), task.get())).collect();
+        serializer.collect_seq(plain)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, Q: FromIterator<Ticket>>(
+        deserializer: D,
+    ) -> Result<Q, D::Error> {
+        let plain = Vec::<(u64, u32, u32)>::deserialize(deserializer)?;
+        Ok(plain.into_iter().map(|(serial, job, task)| (serial, job.into(), task.into())).collect())
     }
 }

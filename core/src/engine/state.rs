@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mdts_dag::TaskId;
+use serde::{Deserialize, Serialize};
 
 use super::node::NodeState;
 use super::{Command, Event, JobId, TaskRun, Trigger};
@@ -12,7 +13,7 @@ use crate::policy::{Decision, Order};
 use crate::{Cluster, Error, Instance, Node, NodeId, Progress, Resources, Result, SlotModel};
 
 /// Where a task is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// Some parent has not finished.
     Waiting,
@@ -28,7 +29,7 @@ pub enum Phase {
     Blocked,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct TaskState {
     pub(super) phase: Phase,
     pub(super) node: Option<NodeId>,
@@ -37,9 +38,9 @@ pub(super) struct TaskState {
     open_parents: u32,
     /// Attempts begun.
     pub(super) attempt: u32,
-    failures: u32,
+    pub(super) failures: u32,
     /// Serial number of its latest placement; tickets with another number are out of date.
-    ticket: u64,
+    pub(super) ticket: u64,
     pub(super) start: f64,
     /// Expected while running, real when done.
     pub(super) finish: f64,
@@ -54,8 +55,8 @@ pub(super) struct Job {
     pub(super) trigger: Option<Trigger>,
     /// Tasks that have not come to their end.
     pub(super) remaining: usize,
-    lost: usize,
-    closed: bool,
+    pub(super) lost: usize,
+    pub(super) closed: bool,
 }
 
 impl PartialEq for Job {
@@ -72,12 +73,14 @@ impl PartialEq for Job {
 pub struct State {
     pub(super) now: f64,
     pub(super) slots: SlotModel,
-    staging: bool,
+    pub(super) staging: bool,
     pub(super) jobs: Vec<Job>,
     pub(super) nodes: Vec<NodeState>,
     resources: Resources,
     cores: Vec<f64>,
-    tickets: u64,
+    pub(super) tickets: u64,
+    /// Nothing is decided or started. While it holds, nothing is noted in the two lists below.
+    pub(super) held: bool,
     /// Jobs that need a decision step, and nodes that may be able to start something.
     attention: VecDeque<JobId>,
     dirty: Vec<NodeId>,
@@ -98,50 +101,10 @@ impl State {
             resources,
             cores: cluster.nodes().iter().map(cores).collect(),
             tickets: 0,
+            held: false,
             attention: VecDeque::new(),
             dirty: Vec::new(),
         }
-    }
-
-    /// Time of the latest event.
-    pub fn now(&self) -> f64 {
-        self.now
-    }
-
-    /// Number of jobs submitted.
-    pub fn job_count(&self) -> usize {
-        self.jobs.len()
-    }
-
-    /// Where a task is in its life.
-    pub fn phase(&self, job: JobId, task: TaskId) -> Phase {
-        self.jobs[job.index()].tasks[task.index()].phase
-    }
-
-    /// Node that a task is placed on, runs on or ran on.
-    pub fn node_of(&self, job: JobId, task: TaskId) -> Option<NodeId> {
-        self.jobs[job.index()].tasks[task.index()].node
-    }
-
-    /// Start and finish of a task: real when done, expected while running.
-    pub fn times(&self, job: JobId, task: TaskId) -> Option<(f64, f64)> {
-        let t = &self.jobs[job.index()].tasks[task.index()];
-        matches!(t.phase, Phase::Running | Phase::Done).then_some((t.start, t.finish))
-    }
-
-    /// Attempts of a task begun so far.
-    pub fn attempts(&self, job: JobId, task: TaskId) -> u32 {
-        self.jobs[job.index()].tasks[task.index()].attempt
-    }
-
-    /// Tasks of a job that have not come to their end.
-    pub fn remaining(&self, job: JobId) -> usize {
-        self.jobs[job.index()].remaining
-    }
-
-    /// Whether every job has come to its end.
-    pub fn is_finished(&self) -> bool {
-        self.jobs.iter().all(|job| job.remaining == 0)
     }
 
     /// Whether an event can be applied.
@@ -170,6 +133,9 @@ impl State {
             Event::Failed(run) => self.failed(*run, out),
             Event::NodeJoined(node) => self.joined(*node),
             Event::NodeLost(node) => self.lost(*node),
+            Event::Interrupted(run) => self.interrupted(*run),
+            Event::Held => self.hold(),
+            Event::Resumed => self.resumed(),
             Event::Cancelled(job) => self.cancelled(*job, out),
             Event::Tick => {}
         }
@@ -348,6 +314,29 @@ impl State {
         }
     }
 
+    fn interrupted(&mut self, run: TaskRun) {
+        if self.current(run).is_none() {
+            return;
+        }
+        self.vacate(run);
+        let t = self.task(run.job, run.task);
+        (t.node, t.staged) = (None, false);
+        self.make_ready(run.job, run.task);
+    }
+
+    fn hold(&mut self) {
+        self.held = true;
+        self.attention.clear();
+        self.dirty.clear();
+        self.jobs.iter_mut().for_each(|job| job.trigger = None);
+    }
+
+    fn resumed(&mut self) {
+        self.held = false;
+        self.dirty.extend((0..self.nodes.len()).map(NodeId::new));
+        self.call_all_steps(Trigger::Submitted);
+    }
+
     fn block_descendants(&mut self, job: JobId, task: TaskId) {
         let instance = self.jobs[job.index()].instance.clone();
         let mut open = vec![task];
@@ -374,7 +363,7 @@ impl State {
         if let Some(state) = self.nodes.get_mut(node.index()).filter(|n| !n.alive) {
             state.alive = true;
             self.touch(node);
-            self.call_all_steps();
+            self.call_all_steps(Trigger::NodesChanged);
         }
     }
 
@@ -398,7 +387,7 @@ impl State {
             }
         }
         self.nodes[node.index()].reset(self.resources.capacity(node.index()));
-        self.call_all_steps();
+        self.call_all_steps(Trigger::NodesChanged);
     }
 
     fn cancelled(&mut self, job: JobId, out: &mut Vec<Command>) {
@@ -604,10 +593,15 @@ impl State {
     }
 
     fn touch(&mut self, node: NodeId) {
-        self.dirty.push(node);
+        if !self.held {
+            self.dirty.push(node);
+        }
     }
 
     fn call_step(&mut self, job: JobId, trigger: Trigger) {
+        if self.held {
+            return;
+        }
         let state = &mut self.jobs[job.index()];
         if state.trigger.is_none() {
             self.attention.push_back(job);
@@ -615,10 +609,10 @@ impl State {
         state.trigger = state.trigger.max(Some(trigger));
     }
 
-    fn call_all_steps(&mut self) {
+    fn call_all_steps(&mut self, trigger: Trigger) {
         for job in 0..self.jobs.len() {
             if self.jobs[job].remaining > 0 {
-                self.call_step(JobId::new(job), Trigger::NodesChanged);
+                self.call_step(JobId::new(job), trigger);
             }
         }
     }

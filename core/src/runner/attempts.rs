@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use mdts_dag::TaskId;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::NodeId;
 use crate::engine::{JobId, TaskRun};
 
 /// The latest attempt of one task; number 0 if there was none.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Attempt {
     pub(super) number: u32,
     pub(super) node: NodeId,
@@ -22,11 +23,12 @@ pub(super) struct Attempt {
     live: bool,
     /// Whether it has really begun; always so unless the executor queues.
     pub(super) begun: bool,
+    #[serde(skip)]
     timeout: Option<Instant>,
 }
 
-/// The latest attempts of all tasks of one job.
-#[derive(Debug)]
+/// The latest attempts of all tasks of one job. The clocks of timeouts are no part of it when it is stored.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Attempts {
     of_task: Vec<Attempt>,
     live: usize,
@@ -35,6 +37,7 @@ pub(super) struct Attempts {
     last_finish: f64,
     retried: usize,
     /// Attempts by their timeout; those whose timeout has changed or that have ended are skipped.
+    #[serde(skip)]
     timeouts: BinaryHeap<Reverse<(Instant, TaskRun)>>,
 }
 
@@ -68,6 +71,11 @@ impl Attempts {
     /// Attempts begun that were not the first of their task.
     pub(super) fn retried(&self) -> usize {
         self.retried
+    }
+
+    /// Number of tasks.
+    pub(super) fn tasks(&self) -> usize {
+        self.of_task.len()
     }
 
     pub(super) fn of(&self, task: TaskId) -> &Attempt {

@@ -49,6 +49,8 @@ pub enum Report {
     NodeJoined(NodeId),
     /// A node is gone, with all that runs there.
     NodeLost(NodeId),
+    /// The executor as a whole cannot go on, for this reason; the run then ends with an error.
+    Broken(String),
 }
 
 /// Where an executor sends its reports. Cheap to clone; never blocks.
@@ -85,6 +87,17 @@ pub trait Executor: Send {
     /// [`crate::Error::Executor`] if the executor as a whole cannot go on; the run then ends. A single attempt
     /// that cannot begin is reported as failed instead.
     async fn start(&mut self, batch: Vec<Assignment>, reports: &Reports) -> Result<()>;
+
+    /// Finds attempts again that were given to an executor of an earlier process and of whose end nothing is recorded.
+    /// Returns those that it has or whose end it knows: it reports on them as if it had started them. Of the others
+    /// nothing may run any more when this returns; they will run again. Called once, before everything else, and only
+    /// if a run is resumed. Default: none is found, which is right where attempts end with the process.
+    ///
+    /// # Errors
+    /// [`crate::Error::Executor`] if it cannot be told what became of them.
+    async fn recover(&mut self, _attempts: Vec<Assignment>, _reports: &Reports) -> Result<Vec<TaskRun>> {
+        Ok(Vec::new())
+    }
 
     /// Stops attempts, with all that they started. Returns when they are stopped; reports about them may follow.
     /// An attempt that is not running is no error: it may just have ended.

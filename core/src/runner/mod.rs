@@ -5,19 +5,29 @@
 //!      ^                      |  <-- commands --/
 //!      '---- start, cancel ---'
 //! ```
+//! With a [journal](crate::journal) every step is recorded before its commands are carried out, and a run that was
+//! stopped or killed goes on from there. [`Standing`] tells from the journal alone how a run stands, [`Obstacle`] why a
+//! task of it is not running.
 
 mod attempts;
+mod drive;
 mod executor;
 mod function;
+mod ledger;
+mod obstacle;
 mod options;
+mod replay;
 mod report;
 mod run;
+mod standing;
 mod stuck;
 #[cfg(test)]
 mod tests;
 
 pub use executor::{Assignment, Executor, Outcome, Report, Reports};
 pub use function::FnExecutor;
+pub use obstacle::Obstacle;
 pub use options::{RunOptions, Snapshot, Stop, Stopper};
 pub use report::{RunEnd, RunReport, TaskOutcome, TaskReport};
 pub use run::Runner;
+pub use standing::{LatestAttempt, Standing};

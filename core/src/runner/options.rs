@@ -51,6 +51,8 @@ pub struct Snapshot {
     pub failed: usize,
     /// Tasks that will never run.
     pub blocked: usize,
+    /// Tasks that do not run any more because the run has stopped; only in its last moment.
+    pub cancelled: usize,
     /// Attempts that run now.
     pub running: usize,
     /// Attempts started so far that were not the first of their task.
@@ -60,7 +62,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Tasks that have come to their end.
     pub fn ended(&self) -> usize {
-        self.succeeded + self.failed + self.blocked
+        self.succeeded + self.failed + self.blocked + self.cancelled
     }
 }
 

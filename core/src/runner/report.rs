@@ -20,6 +20,19 @@ pub enum RunEnd {
     Deadline,
 }
 
+impl RunEnd {
+    /// The end in a word: `complete`, `failed-fast`, `drained`, `cancelled` or `deadline`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::FailedFast => "failed-fast",
+            Self::Drained => "drained",
+            Self::Cancelled => "cancelled",
+            Self::Deadline => "deadline",
+        }
+    }
+}
+
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOutcome {
@@ -57,6 +70,8 @@ pub struct RunReport {
     pub makespan: f64,
     /// All tasks in the order of their ids.
     pub tasks: Vec<TaskReport>,
+    /// Tasks that an earlier process of the same run had done; 0 unless the run was resumed.
+    pub done_before: usize,
     /// Decision steps: how often the policy was asked.
     pub steps: usize,
     /// Placements decided.

@@ -5,11 +5,14 @@ mod compare;
 mod completions;
 mod convert;
 mod inspect;
+mod keep;
+mod log;
 mod plan;
 mod policies;
 mod predict;
 mod reproduce;
 mod run;
+mod status;
 
 use std::process::ExitCode;
 
@@ -29,6 +32,13 @@ pub(crate) enum Command {
     Compare(compare::Compare),
     /// Run a workflow
     Run(run::Run),
+    /// Tell how a run stands, and why its tasks are not running
+    Status(status::Status),
+    /// Print the journal of a run as JSON lines
+    Log(log::Log),
+    /// Look after the tasks of a run; mdts run starts this itself
+    #[command(hide = true)]
+    Keep(keep::Keep),
     /// Convert a workflow to another format, or generate one
     Convert(convert::Convert),
     /// Measure time and memory of planning and reading
@@ -54,6 +64,9 @@ pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
         Command::Plan(command) => command.carry_out(args.quiet).map(done),
         Command::Compare(command) => command.carry_out(args.quiet).map(done),
         Command::Run(command) => command.carry_out(args.quiet),
+        Command::Status(command) => command.carry_out().map(done),
+        Command::Log(command) => command.carry_out().map(done),
+        Command::Keep(command) => command.carry_out().map(done),
         Command::Convert(command) => command.carry_out(args.quiet).map(done),
         Command::Bench(command) => command.carry_out(args.quiet).map(done),
         Command::Predict(command) => command.carry_out(args.quiet).map(done),

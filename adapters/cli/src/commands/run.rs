@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use mdts_core::runner::{Executor, RunEnd, RunReport, Runner, Stop, Stopper, TaskOutcome};
+use mdts_core::journal::{Durability, Journal};
+use mdts_core::runner::{Executor, RunReport, Runner, Stop, Stopper, TaskOutcome};
 use mdts_core::{Instance, Placement};
 use mdts_dag::{JobGraph, TaskId};
-use mdts_local::{EmulatedExecutor, LocalExecutor, LocalOptions, log_files};
+use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions, log_files};
 use mdts_policies::PolicyInfo;
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -20,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::gantt::{self, Chart, Form};
 use crate::history::{self, HistoryFlag};
 use crate::input::{self, Job, Machines};
+use crate::journal::{self, Kept};
 use crate::output::{self, OutputFile};
 use crate::policy::{self, Plan};
 use crate::progress::RunProgress;
@@ -32,6 +34,8 @@ use crate::usage::{Meter, Usage};
 const BASELINES: [&str; 4] = ["eft", "fastest-node", "round-robin", "random"];
 /// The folder in which the built-in example runs, made when needed.
 const EXAMPLE_FOLDER: &str = ".mdts/example";
+/// The folder for the output of tasks in a journal's folder.
+const LOGS: &str = "logs";
 /// Most failures that are listed.
 const MOST_FAILURES: usize = 10;
 
@@ -58,6 +62,15 @@ pub(crate) struct Run {
     /// Folder for the output of the tasks [default: one per run in .mdts/logs]
     #[arg(long, value_name = "DIR")]
     logs: Option<PathBuf>,
+    /// Record the run in this folder, so that it can be resumed; its logs go there, too
+    #[arg(long, value_name = "DIR")]
+    journal: Option<PathBuf>,
+    /// Go on with the run that is recorded in the journal; DAG and cluster are those that it began with
+    #[arg(long, requires = "journal")]
+    resume: bool,
+    /// What the journal survives: the death of the process, or also the loss of power [default: process]
+    #[arg(long, value_name = "WHAT", value_parser = Durability::parser(), requires = "journal")]
+    durability: Option<Durability>,
     /// Draw what really happened as .svg or .html
     #[arg(long, value_name = "FILE")]
     gantt: Option<PathBuf>,
@@ -97,8 +110,10 @@ struct Report<'a> {
     overhead_per_task_us: f64,
     /// Null where the system does not tell.
     peak_memory_mib: Option<f64>,
-    /// Where the run's events are kept; they are not, so far.
-    journal: Option<PathBuf>,
+    /// Tasks that were done before this process went on with the run.
+    done_before: usize,
+    /// Folder where the run is recorded; null if it is not.
+    journal: Option<&'a Path>,
 }
 
 #[derive(Debug, Serialize)]
@@ -117,8 +132,18 @@ struct Ready {
     settings: Settings,
     policy: &'static PolicyInfo,
     plan: Plan,
+    /// Sleep instead of running commands, by this factor.
+    emulate: Option<f64>,
+    /// Where commands run.
+    folder: PathBuf,
+    journal: Option<PathBuf>,
+}
+
+impl Ready {
     /// Seconds of the run per second of the plan.
-    scale: f64,
+    fn scale(&self) -> f64 {
+        self.emulate.unwrap_or(1.0)
+    }
 }
 
 impl Run {
@@ -126,29 +151,30 @@ impl Run {
         let meter = Meter::begin();
         let form = self.gantt.as_deref().map(Form::of).transpose()?;
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
-        let ready = self.prepare(quiet)?;
+        let (ready, journal) = self.prepare(quiet)?;
         let silent = quiet || self.json;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        // One thread: handing little pieces of work to others costs more than the work.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
-        let mut executor = self.executor(&ready)?;
+        let mut executor = executor(&ready)?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
-        let came_of_it = runtime.block_on(drive(&ready, &mut *executor, quiet))?;
+        let came_of_it = runtime.block_on(drive(&ready, journal, &mut *executor, quiet))?;
         drop(executor);
-        let report = ready.report(&came_of_it, meter.read(), self.emulate.is_some());
+        let report = ready.report(&came_of_it, meter.read());
         if self.json {
             said = said.and(output::print_json(&report));
         } else if quiet {
             output::complain(&show_failures(&report));
         } else {
-            said = said.and(output::print(&show_report(&report, ready.scale)));
+            said = said.and(output::print(&show_report(&report, ready.scale())));
         }
         if let (Some(file), Some(form)) = (gantt, form) {
             let drawn = file.write(&gantt::draw(&ready.chart(&came_of_it, &report), form));
             let wrote = format!("wrote {}\n", self.gantt.as_deref().unwrap_or(Path::new("")).display());
             said = said.and(drawn).and_then(|()| if silent { Ok(()) } else { output::print(&wrote) });
         }
-        if came_of_it.is_success() && self.emulate.is_none() {
+        if came_of_it.is_success() && ready.emulate.is_none() {
             said =
                 said.and(history::learn(&ready.job, &ready.machines.cluster, &came_of_it, &ready.settings));
         }
@@ -163,42 +189,101 @@ impl Run {
         }
     }
 
-    fn prepare(&self, quiet: bool) -> Result<Ready> {
+    fn prepare(&self, quiet: bool) -> Result<(Ready, Option<Journal>)> {
+        let own_logs = self.journal.as_ref().map(|folder| folder.join(LOGS));
         let other = OtherFlags {
             policy: self.policy.as_deref(),
-            logs: self.logs.as_deref(),
+            logs: self.logs.as_deref().or(own_logs.as_deref()),
             history: self.history.path(),
+            durability: self.durability,
         };
         let settings = Settings::load(&self.model, other)?;
+        match &self.journal {
+            Some(folder) if self.resume => self.take_up(folder, settings, quiet),
+            _ => self.begin(settings, quiet),
+        }
+    }
+
+    /// A new run.
+    fn begin(&self, settings: Settings, quiet: bool) -> Result<(Ready, Option<Journal>)> {
+        let locked = self.journal.as_ref().map(|folder| journal::lock_new(folder)).transpose()?;
         let policy = policy::find(&settings.policy)?;
-        let job = input::job(self.dag.as_deref())?;
-        let job = history::fill_if_there(job, &settings)?;
-        if self.emulate.is_none()
-            && let Err(mdts_core::Error::Executor(message)) = LocalExecutor::check(&job.graph)
-        {
-            return Err(Error::Usage(format!("{}: {message}", job.label)));
+        let read = input::job(self.dag.as_deref())?;
+        let source = read.graph.clone();
+        let job = history::fill_if_there(read, &settings)?;
+        if self.emulate.is_none() {
+            check_commands(&job)?;
         }
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
-        let plan = match self.search.search(policy, &instance) {
-            Some(search) => search::plan(search, policy, settings.seed, &instance, quiet)?,
-            None => policy::plan(policy, settings.seed, &instance)?,
-        };
-        let scale = self.emulate.unwrap_or(1.0);
-        Ok(Ready { job, machines, instance, settings, policy, plan, scale })
+        let plan = self.plan(policy, settings.seed, &instance, quiet)?;
+        let folder = self.working_folder()?;
+        let journal = locked.map(|locked| {
+            let new = journal::New {
+                job: &job,
+                source: &source,
+                machines: &machines,
+                instance: &instance,
+                settings: &settings,
+                policy: policy.name,
+                folder: &folder,
+                emulate: self.emulate,
+            };
+            let manifest = new.manifest(locked.path())?;
+            Ok::<_, Error>(locked.begin(manifest, settings.durability)?)
+        });
+        let journal = journal.transpose()?;
+        let (emulate, kept_in) = (self.emulate, self.journal.clone());
+        let ready =
+            Ready { job, machines, instance, settings, policy, plan, emulate, folder, journal: kept_in };
+        Ok((ready, journal))
     }
 
-    fn executor(&self, ready: &Ready) -> Result<Box<dyn Executor>> {
-        let Place::Local = self.on;
-        if let Some(scale) = self.emulate {
-            return Ok(Box::new(EmulatedExecutor::new(scale)?));
+    /// A run that an earlier process began.
+    fn take_up(
+        &self,
+        folder: &Path,
+        mut settings: Settings,
+        quiet: bool,
+    ) -> Result<(Ready, Option<Journal>)> {
+        let journal = journal::resume(folder, &settings)?;
+        let kept = Kept::read(folder, journal.manifest())?;
+        let given = self.dag.as_deref().map(|path| input::job(Some(path))).transpose()?;
+        kept.check(given.as_ref().map(|job| &*job.graph), &self.model, self.emulate)?;
+        let instance = kept.instance()?;
+        settings.seed = kept.seed;
+        if self.logs.is_none() {
+            settings.logs = kept.logs;
         }
-        let options = LocalOptions::new(&ready.settings.logs, self.working_folder()?);
-        let executor = LocalExecutor::new(options, ready.machines.cluster.clone());
-        Ok(Box::new(executor.map_err(|error| match error {
-            mdts_core::Error::Io { path, source } => Error::Output { path, source },
-            other => other.into(),
-        })?))
+        let policy = policy::find(self.policy.as_deref().unwrap_or(&kept.policy))?;
+        let plan = self.plan(policy, settings.seed, &instance, quiet)?;
+        let Kept { job, machines, folder: working, emulate, .. } = kept;
+        let kept_in = Some(folder.to_owned());
+        let ready = Ready {
+            job,
+            machines,
+            instance,
+            settings,
+            policy,
+            plan,
+            emulate,
+            folder: working,
+            journal: kept_in,
+        };
+        Ok((ready, Some(journal)))
+    }
+
+    fn plan(
+        &self,
+        policy: &'static PolicyInfo,
+        seed: u64,
+        instance: &Arc<Instance>,
+        quiet: bool,
+    ) -> Result<Plan> {
+        match self.search.search(policy, instance) {
+            Some(search) => search::plan(search, policy, seed, instance, quiet),
+            None => policy::plan(policy, seed, instance),
+        }
     }
 
     /// The folder of the workflow's file; the current one for standard input.
@@ -218,16 +303,51 @@ impl Run {
     }
 }
 
+fn check_commands(job: &Job) -> Result<()> {
+    match LocalExecutor::check(&job.graph) {
+        Err(mdts_core::Error::Executor(message)) => Err(Error::Usage(format!("{}: {message}", job.label))),
+        _ => Ok(()),
+    }
+}
+
+fn executor(ready: &Ready) -> Result<Box<dyn Executor>> {
+    if let Some(scale) = ready.emulate {
+        return Ok(Box::new(EmulatedExecutor::new(scale)?));
+    }
+    let mut options = LocalOptions::new(&ready.settings.logs, &ready.folder);
+    options.keeper = ready.journal.as_deref().map(keeper).transpose()?;
+    let executor = LocalExecutor::new(options, ready.machines.cluster.clone());
+    Ok(Box::new(executor.map_err(|error| match error {
+        mdts_core::Error::Io { path, source } => Error::Output { path, source },
+        other => other.into(),
+    })?))
+}
+
+/// Tasks of a run that can be resumed belong to a process of their own: this program as `mdts keep`.
+fn keeper(folder: &Path) -> Result<KeeperOptions> {
+    let program = std::env::current_exe()
+        .map_err(|source| Error::System { what: "the program cannot find itself", source })?;
+    Ok(KeeperOptions { folder: folder.to_owned(), command: vec![program.into(), "keep".into()] })
+}
+
 /// Runs the job; Ctrl-C stops starting tasks, and cancels them the second time.
-async fn drive(ready: &Ready, executor: &mut dyn Executor, quiet: bool) -> Result<RunReport> {
+async fn drive(
+    ready: &Ready,
+    journal: Option<Journal>,
+    executor: &mut dyn Executor,
+    quiet: bool,
+) -> Result<RunReport> {
     let seed = ready.settings.seed;
     let placer = match ready.plan.search {
         Some(_) => search::base(ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
         None => ready.policy.placer(seed),
     };
     let mut progress = RunProgress::new(ready.job.graph.len(), quiet);
-    let runner = Runner::new(ready.job.graph.clone(), ready.instance.clone(), placer)
+    let mut runner = Runner::new(ready.job.graph.clone(), ready.instance.clone(), placer)
         .on_progress(move |moment| progress.show(moment));
+    if let Some(journal) = journal {
+        runner = runner.journal(journal);
+    }
     let watcher = tokio::spawn(obey_signals(Signals::new()?, runner.stopper()));
     let came_of_it = runner.run(executor).await;
     watcher.abort();
@@ -287,12 +407,12 @@ async fn obey_signals(mut signals: Signals, stopper: Stopper) {
 }
 
 impl Ready {
-    fn report<'a>(&'a self, run: &'a RunReport, usage: Usage, is_emulated: bool) -> Report<'a> {
+    fn report<'a>(&'a self, run: &'a RunReport, usage: Usage) -> Report<'a> {
         let graph = &self.job.graph;
         let failures = run.failures().map(|(task, reason)| Failure {
             task: &graph.task(task).name,
             reason,
-            log: (!is_emulated).then(|| self.log(graph, run, task)).filter(|log| log.exists()),
+            log: self.emulate.is_none().then(|| self.log(graph, run, task)).filter(|log| log.exists()),
         });
         Report {
             dag: graph.name(),
@@ -302,25 +422,20 @@ impl Ready {
             data: self.instance.data().word(),
             seed: self.settings.seed,
             makespan: run.makespan,
-            planned_makespan: self.plan.objectives.makespan * self.scale,
-            lower_bound: self.plan.lower_bound() * self.scale,
+            planned_makespan: self.plan.objectives.makespan * self.scale(),
+            lower_bound: self.plan.lower_bound() * self.scale(),
             tasks: run.tasks.len(),
             succeeded: run.succeeded(),
             failed: run.failed(),
             blocked: run.blocked(),
             cancelled: run.cancelled(),
             retried: run.retried(),
-            end: match run.end {
-                RunEnd::Complete => "complete",
-                RunEnd::FailedFast => "failed-fast",
-                RunEnd::Drained => "drained",
-                RunEnd::Cancelled => "cancelled",
-                RunEnd::Deadline => "deadline",
-            },
+            end: run.end.word(),
             failures: failures.collect(),
             overhead_per_task_us: usage.cpu_seconds * 1e6 / run.tasks.len() as f64,
             peak_memory_mib: usage.peak_memory_mib,
-            journal: None,
+            done_before: run.done_before,
+            journal: self.journal.as_deref(),
         }
     }
 
@@ -419,7 +534,13 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
     for (n, what) in others.into_iter().filter(|(n, _)| *n > 0) {
         _ = write!(counts, ", {n} {what}");
     }
+    if report.done_before > 0 {
+        _ = write!(counts, "; {} before this process went on", report.done_before);
+    }
     line("tasks", counts);
+    if let Some(folder) = report.journal.filter(|_| report.cancelled > 0) {
+        line("", format!("go on with mdts run --resume --journal {}", folder.display()));
+    }
     line(
         "overhead",
         format!(

@@ -1,0 +1,23 @@
+//! The executor with a keeper is held to the contract of all executors.
+
+use std::time::Duration;
+
+use mdts_core::testkit::{SampleTasks, check_executor};
+use mdts_local::{KeeperOptions, LocalExecutor, LocalOptions};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_keeper_conforms() -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    // Longer than the name of a socket may be.
+    let deep = folder.path().join("x".repeat(120));
+    let mut runs = 0;
+    let make = |cluster: &std::sync::Arc<mdts_core::Cluster>| {
+        runs += 1;
+        let mut options = LocalOptions::new(folder.path().join("logs"), folder.path());
+        options.grace = Duration::from_millis(300);
+        let command = vec![env!("CARGO_BIN_EXE_mdts").into(), "keep".into()];
+        options.keeper = Some(KeeperOptions { folder: deep.join(format!("run{runs}")), command });
+        LocalExecutor::new(options, cluster.clone())
+    };
+    check_executor(make, &SampleTasks::default(), Duration::from_secs(60)).await
+}

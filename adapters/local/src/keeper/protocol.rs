@@ -1,0 +1,83 @@
+//! What runner and keeper say to each other: postcard behind a length of four bytes, little-endian.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use mdts_core::engine::TaskRun;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Both sides must be of one version.
+pub(super) const VERSION: u32 = 1;
+/// Longest message in bytes.
+const LONGEST: u32 = 64 << 20;
+
+/// A process to start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Launch {
+    pub(crate) run: TaskRun,
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) directory: PathBuf,
+    pub(crate) variables: Vec<(String, String)>,
+    /// Where its output goes.
+    pub(crate) out: PathBuf,
+    pub(crate) err: PathBuf,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Ending {
+    /// With this status.
+    Exit(i32),
+    /// By this signal.
+    Signal(i32),
+    /// It could not be started.
+    NotStarted(String),
+    /// It was not started because the keeper cannot go on.
+    Refused(String),
+}
+
+/// From the runner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// The first message.
+    Hello { version: u32 },
+    /// Start a process.
+    Launch(Launch),
+    /// The runner ends this attempt: what it leaves in its group is the runner's to end, and its end is none that counts.
+    Release(TaskRun),
+}
+
+/// From the keeper.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Reply {
+    /// The answer to the first message. All that was asked for by earlier runners is done, and in the register.
+    Hello { version: u32 },
+    /// A process has ended, or never began.
+    Ended(TaskRun, Ending),
+    /// The answer to [`Request::Release`]: the number of the process, if it runs.
+    Released(TaskRun, Option<u32>),
+}
+
+pub(super) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut bytes = vec![0; 4];
+    postcard::to_io(message, &mut bytes).map_err(io::Error::other)?;
+    let length = u32::try_from(bytes.len() - 4).ok().filter(|length| *length <= LONGEST);
+    let length = length.ok_or_else(|| io::Error::other("a message of more than 64 MiB"))?;
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    to.write_all(&bytes)
+}
+
+/// The next message; an error at the end.
+pub(super) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > LONGEST {
+        return Err(io::Error::other("a message that is too long"));
+    }
+    let mut bytes = vec![0; length as usize];
+    from.read_exact(&mut bytes)?;
+    postcard::from_bytes(&bytes).map_err(io::Error::other)
+}

@@ -1,0 +1,185 @@
+//! The keeper's own process: starts what it is told to, waits for it and tells how it ended.
+
+use std::io::{self, BufReader};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use mdts_core::engine::TaskRun;
+use rustc_hash::FxHashMap;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
+
+use super::protocol::{Ending, Launch, Reply, Request, VERSION, receive, send};
+use super::register::Writer;
+use crate::process::command;
+
+/// What a runner, the tasks and their ends have in common.
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// There are children to wait for.
+    has_children: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    register: Writer,
+    /// By the number of the process.
+    children: FxHashMap<i32, Child>,
+    runner: Option<UnixStream>,
+}
+
+#[derive(Debug)]
+struct Child {
+    run: TaskRun,
+    is_released: bool,
+}
+
+/// Runs a keeper in this process until it has neither a runner nor tasks. Its standard input is the socket that runners
+/// connect to; `folder` is that of the register. [`LocalOptions::keeper`](crate::LocalOptions::keeper) names the
+/// command that calls this.
+///
+/// # Errors
+/// The operating system's, if it cannot begin.
+pub fn keep(folder: &Path) -> io::Result<()> {
+    let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let state = State { register: Writer::open(folder)?, children: FxHashMap::default(), runner: None };
+    let shared = Arc::new(Shared { state: Mutex::new(state), has_children: Condvar::new() });
+    let waiting = shared.clone();
+    std::thread::Builder::new().spawn(move || waiting.wait_for_children())?;
+    loop {
+        let (runner, _) = listener.accept()?;
+        if let Err(error) = shared.serve(&runner)
+            && error.kind() != io::ErrorKind::UnexpectedEof
+        {
+            complain("the runner", &error);
+        }
+        let mut state = shared.lock();
+        state.runner = None;
+        if state.children.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+fn complain(of: &str, error: &io::Error) {
+    io::Write::write_all(&mut io::stderr(), format!("{of}: {error}\n").as_bytes()).ok();
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what one runner asks for until it is gone.
+    fn serve(&self, runner: &UnixStream) -> io::Result<()> {
+        let mut requests = BufReader::new(runner);
+        loop {
+            match receive(&mut requests)? {
+                Request::Hello { version } => {
+                    send(&mut &*runner, &Reply::Hello { version: VERSION })?;
+                    if version != VERSION {
+                        return Err(io::Error::other("it is of another version"));
+                    }
+                    self.lock().runner = Some(runner.try_clone()?);
+                }
+                Request::Launch(launch) => {
+                    let mut state = self.lock();
+                    if let Err(ending) = state.launch(&launch) {
+                        state.tell(&Reply::Ended(launch.run, ending));
+                    }
+                    drop(state);
+                    self.has_children.notify_one();
+                }
+                Request::Release(run) => self.lock().release(run),
+            }
+        }
+    }
+
+    /// Ends the process when nobody is left to work for.
+    fn wait_for_children(&self) {
+        loop {
+            let none = |state: &mut State| state.children.is_empty();
+            drop(self.has_children.wait_while(self.lock(), none).unwrap_or_else(PoisonError::into_inner));
+            let (number, ending) = match wait(WaitOptions::empty()) {
+                Ok(Some((number, status))) => {
+                    let ending = match (status.exit_status(), status.terminating_signal()) {
+                        (Some(code), _) => Ending::Exit(code),
+                        (None, signal) => Ending::Signal(signal.unwrap_or_default()),
+                    };
+                    (number, ending)
+                }
+                Ok(None) => continue,
+                Err(error) => {
+                    complain("waiting for tasks", &error.into());
+                    std::process::exit(1); // tasks that nobody waits for are those of a dead keeper
+                }
+            };
+            let mut state = self.lock();
+            state.ended(number, ending);
+            if state.children.is_empty() && state.runner.is_none() {
+                std::process::exit(0);
+            }
+        }
+    }
+}
+
+impl State {
+    fn launch(&mut self, launch: &Launch) -> Result<(), Ending> {
+        let started = command(launch).and_then(|mut command| {
+            command.spawn().map_err(|error| format!("cannot start '{}': {error}", launch.program.display()))
+        });
+        let number = started.map_err(Ending::NotStarted)?.id();
+        // A task that is in no register could run twice.
+        if let Err(error) = self.register.began(launch.run, number) {
+            kill_group(number.cast_signed());
+            return Err(Ending::Refused(format!(
+                "the beginning of tasks cannot be recorded: {error}; make room, then go on with --resume"
+            )));
+        }
+        self.children.insert(number.cast_signed(), Child { run: launch.run, is_released: false });
+        Ok(())
+    }
+
+    fn release(&mut self, run: TaskRun) {
+        let child = self.children.iter_mut().find(|(_, child)| child.run == run);
+        let number = child.map(|(number, child)| {
+            child.is_released = true;
+            number.cast_unsigned()
+        });
+        if number.is_some()
+            && let Err(error) = self.register.released(run)
+        {
+            complain("the register", &error);
+        }
+        self.tell(&Reply::Released(run, number));
+    }
+
+    fn ended(&mut self, number: Pid, ending: Ending) {
+        let number = number.as_raw_nonzero().get();
+        let Some(child) = self.children.remove(&number) else { return };
+        if !child.is_released {
+            kill_group(number); // what the task has left behind
+        }
+        // Without a line in the register the end is still told to the runner; only a later one would not know it.
+        if let Err(error) = self.register.ended(child.run, &ending) {
+            complain("the register", &error);
+        }
+        self.tell(&Reply::Ended(child.run, ending));
+    }
+
+    fn tell(&mut self, reply: &Reply) {
+        if let Some(runner) = &mut self.runner
+            && send(runner, reply).is_err()
+        {
+            self.runner = None; // it is gone, and finds the rest in the register
+        }
+    }
+}
+
+fn kill_group(number: i32) {
+    if let Some(group) = Pid::from_raw(number) {
+        kill_process_group(group, Signal::KILL).ok(); // an error says that nobody is left
+    }
+}

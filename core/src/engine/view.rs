@@ -1,0 +1,88 @@
+//! What can be seen of a state from outside.
+
+use mdts_dag::TaskId;
+
+use super::{JobId, Phase, State, TaskRun};
+use crate::NodeId;
+
+impl State {
+    /// Time of the latest event.
+    pub fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// Number of jobs submitted.
+    pub fn job_count(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Where a task is in its life.
+    pub fn phase(&self, job: JobId, task: TaskId) -> Phase {
+        self.jobs[job.index()].tasks[task.index()].phase
+    }
+
+    /// Node that a task is placed on, runs on or ran on.
+    pub fn node_of(&self, job: JobId, task: TaskId) -> Option<NodeId> {
+        self.jobs[job.index()].tasks[task.index()].node
+    }
+
+    /// Start and finish of a task: real when done, expected while running.
+    pub fn times(&self, job: JobId, task: TaskId) -> Option<(f64, f64)> {
+        let t = &self.jobs[job.index()].tasks[task.index()];
+        matches!(t.phase, Phase::Running | Phase::Done).then_some((t.start, t.finish))
+    }
+
+    /// Attempts of a task begun so far.
+    pub fn attempts(&self, job: JobId, task: TaskId) -> u32 {
+        self.jobs[job.index()].tasks[task.index()].attempt
+    }
+
+    /// Whether a failure of this attempt would be the last: the task has no retries left.
+    pub fn is_last_chance(&self, run: TaskRun) -> bool {
+        let job = &self.jobs[run.job.index()];
+        job.tasks[run.task.index()].failures >= job.instance.graph().retries(run.task)
+    }
+
+    /// Whether a node is there.
+    pub fn is_alive(&self, node: NodeId) -> bool {
+        self.nodes[node.index()].alive
+    }
+
+    /// Whether nothing is started until [`Event::Resumed`].
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Tasks of a job that have not come to their end.
+    pub fn remaining(&self, job: JobId) -> usize {
+        self.jobs[job.index()].remaining
+    }
+
+    /// Whether every job has come to its end.
+    pub fn is_finished(&self) -> bool {
+        self.jobs.iter().all(|job| job.remaining == 0)
+    }
+
+    /// What is free on a node, one number per dimension of [`crate::Instance::resources`]. Exclusive nodes are not
+    /// counted.
+    pub fn free(&self, node: NodeId) -> &[u64] {
+        &self.nodes[node.index()].free
+    }
+
+    /// Tasks of all jobs that run on a node.
+    pub fn running_on(&self, node: NodeId) -> usize {
+        self.nodes[node.index()].running as usize
+    }
+
+    /// Number of ready tasks that a placed task waits behind on its node, whether or not they could start now.
+    pub fn waits_behind(&self, job: JobId, task: TaskId) -> usize {
+        let t = &self.jobs[job.index()].tasks[task.index()];
+        let Some(node) = t.node.map(|node| &self.nodes[node.index()]) else { return 0 };
+        let own = t.ticket;
+        let strict = node.strict.iter().filter(|(ticket, job, task)| {
+            let other = &self.jobs[job.index()].tasks[task.index()];
+            other.ticket == *ticket && other.phase == Phase::Ready && *ticket < own
+        });
+        strict.count() + node.arrivals.iter().take_while(|(ticket, ..)| *ticket < own).count()
+    }
+}

@@ -1,0 +1,166 @@
+//! What the records of a journal say. Encoded with postcard.
+
+use std::sync::Arc;
+
+use mdts_dag::TaskId;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Event, JobId, Record, TaskRun};
+use crate::policy::Decision;
+use crate::{Instance, NodeId, plain};
+
+/// What a run is about; the first record of its journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Name of the job.
+    pub job: String,
+    /// Number of its tasks.
+    pub tasks: u64,
+    /// [`digest`](super::digest()) of the instance that runs.
+    pub digest: u64,
+    /// The policy that decides.
+    pub policy: String,
+    /// Seed of all that is random.
+    pub seed: u64,
+    /// Milliseconds since 1970 when the run began.
+    pub created_ms: u64,
+    /// Whatever else the program that runs the job needs to go on, by name.
+    pub notes: Vec<(String, String)>,
+}
+
+impl Manifest {
+    /// A note by its name.
+    pub fn note(&self, name: &str) -> Option<&str> {
+        self.notes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Entry {
+    /// The first record of every journal.
+    Manifest(Manifest),
+    /// A process begins to run the job or goes on with it.
+    Opened {
+        /// Milliseconds since 1970.
+        at_ms: u64,
+        /// Its number.
+        process: u32,
+    },
+    /// One call of the engine.
+    Step(StepEntry),
+    /// Stands for all that was before it.
+    Snapshot(Snapshot),
+    /// The process stops running the job.
+    Ended {
+        /// Milliseconds since 1970.
+        at_ms: u64,
+        /// Why, in a word.
+        why: String,
+    },
+}
+
+/// What an engine was told at one moment, and what the policy decided on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepEntry {
+    /// Seconds since the run began; the clock stands still while no process runs the job.
+    pub now: f64,
+    /// The events, in order.
+    pub events: Vec<Happening>,
+    /// The decisions, in order.
+    pub decisions: Vec<(JobId, Decision)>,
+    /// Why attempts failed.
+    pub reasons: Vec<(TaskRun, String)>,
+}
+
+/// The state of a run as bytes that only the program which wrote them needs to understand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Of the engine.
+    pub engine: Vec<u8>,
+    /// Of the runner.
+    pub runner: Vec<u8>,
+}
+
+/// An [`Event`] without its instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // each is the event of the same name
+pub enum Happening {
+    Submitted,
+    Staged {
+        job: JobId,
+        #[serde(with = "plain::task")]
+        task: TaskId,
+        node: NodeId,
+    },
+    Started(TaskRun),
+    Finished(TaskRun),
+    Failed(TaskRun),
+    Interrupted(TaskRun),
+    NodeJoined(NodeId),
+    NodeLost(NodeId),
+    Held,
+    Resumed,
+    Cancelled(JobId),
+    Tick,
+}
+
+impl From<&Event> for Happening {
+    fn from(event: &Event) -> Self {
+        match *event {
+            Event::Submitted(_) => Self::Submitted,
+            Event::Staged { job, task, node } => Self::Staged { job, task, node },
+            Event::Started(run) => Self::Started(run),
+            Event::Finished(run) => Self::Finished(run),
+            Event::Failed(run) => Self::Failed(run),
+            Event::Interrupted(run) => Self::Interrupted(run),
+            Event::NodeJoined(node) => Self::NodeJoined(node),
+            Event::NodeLost(node) => Self::NodeLost(node),
+            Event::Held => Self::Held,
+            Event::Resumed => Self::Resumed,
+            Event::Cancelled(job) => Self::Cancelled(job),
+            Event::Tick => Self::Tick,
+        }
+    }
+}
+
+impl Happening {
+    /// The event; every job is `instance`.
+    pub fn event(self, instance: &Arc<Instance>) -> Event {
+        match self {
+            Self::Submitted => Event::Submitted(instance.clone()),
+            Self::Staged { job, task, node } => Event::Staged { job, task, node },
+            Self::Started(run) => Event::Started(run),
+            Self::Finished(run) => Event::Finished(run),
+            Self::Failed(run) => Event::Failed(run),
+            Self::Interrupted(run) => Event::Interrupted(run),
+            Self::NodeJoined(node) => Event::NodeJoined(node),
+            Self::NodeLost(node) => Event::NodeLost(node),
+            Self::Held => Event::Held,
+            Self::Resumed => Event::Resumed,
+            Self::Cancelled(job) => Event::Cancelled(job),
+            Self::Tick => Event::Tick,
+        }
+    }
+}
+
+impl StepEntry {
+    /// The entry of an engine's record.
+    pub fn new(record: &Record, reasons: Vec<(TaskRun, String)>) -> Self {
+        Self {
+            now: record.now,
+            events: record.events.iter().map(Happening::from).collect(),
+            decisions: record.decisions.clone(),
+            reasons,
+        }
+    }
+
+    /// The engine's record; every job is `instance`.
+    pub fn record(&self, instance: &Arc<Instance>) -> Record {
+        Record {
+            now: self.now,
+            events: self.events.iter().map(|happening| happening.event(instance)).collect(),
+            decisions: self.decisions.clone(),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The journal as the runner sees it: append entries, read them back, compact.
+
+use std::io;
+
+use super::entry::{Entry, Manifest, Snapshot};
+use super::frame;
+use super::reader::{Reader, Torn};
+use super::storage::Storage;
+use crate::{Error, Result};
+
+/// What a recorded entry survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Durability {
+    /// The death of the process: entries are handed to the operating system before their commands are carried out, and
+    /// to the disk every 50 ms. Loss of power may lose the last of them; tasks that ended then run again.
+    #[default]
+    Process,
+    /// Also the loss of power: entries are on disk before their commands are carried out.
+    Power,
+}
+
+/// Bytes of entries after which a snapshot takes their place.
+const COMPACT_AFTER: u64 = 64 << 20;
+
+/// An open journal.
+#[derive(Debug)]
+pub struct Journal {
+    storage: Box<dyn Storage>,
+    /// What messages call it.
+    place: String,
+    durability: Durability,
+    manifest: Manifest,
+    /// Bytes that are good.
+    length: u64,
+    /// Bytes behind the last snapshot.
+    since_snapshot: u64,
+    compact_after: u64,
+    /// What was there when it was opened, until it is replayed.
+    past: Option<Reader>,
+    buffer: Vec<u8>,
+    /// Something could not be written, nor undone: no more is written.
+    is_broken: bool,
+}
+
+impl Journal {
+    /// Begins a journal in an empty storage that messages call `place`.
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`].
+    pub fn create(
+        storage: Box<dyn Storage>,
+        place: impl Into<String>,
+        manifest: Manifest,
+        durability: Durability,
+    ) -> Result<Self> {
+        let mut journal = Self::new(storage, place.into(), manifest, durability);
+        let first = Entry::Manifest(journal.manifest.clone());
+        let mut bytes = frame::file_header().to_vec();
+        encode(&first, &mut bytes)
+            .and_then(|()| journal.storage.replace(&bytes))
+            .map_err(|e| journal.failed(e))?;
+        journal.length = bytes.len() as u64;
+        Ok(journal)
+    }
+
+    /// Opens a journal to go on with it: [`Journal::replay`] comes first.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] if it cannot be read, is damaged or of a newer version.
+    pub fn open(storage: Box<dyn Storage>, place: impl Into<String>, durability: Durability) -> Result<Self> {
+        let place = place.into();
+        let bytes = storage.read().map_err(|error| unreadable(&place, &error))?;
+        let reader = Reader::new(bytes, place.clone())?;
+        let mut journal = Self::new(storage, place, reader.manifest().clone(), durability);
+        journal.past = Some(reader);
+        Ok(journal)
+    }
+
+    fn new(storage: Box<dyn Storage>, place: String, manifest: Manifest, durability: Durability) -> Self {
+        Self {
+            storage,
+            place,
+            durability,
+            manifest,
+            length: 0,
+            since_snapshot: 0,
+            compact_after: COMPACT_AFTER,
+            past: None,
+            buffer: Vec::new(),
+            is_broken: false,
+        }
+    }
+
+    /// Sets after how many bytes of entries a snapshot takes their place; 64 MiB by default.
+    #[must_use]
+    pub fn compact_after(mut self, bytes: u64) -> Self {
+        self.compact_after = bytes;
+        self
+    }
+
+    /// What the run is about.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// What messages call it.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Whether there is something to replay.
+    pub fn has_past(&self) -> bool {
+        self.past.is_some()
+    }
+
+    /// Gives all entries behind the manifest to `take`, then cuts a torn end, which is returned.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] if it is damaged, [`Error::NotRecorded`] if the torn end cannot be cut; those of `take`.
+    pub fn replay(&mut self, mut take: impl FnMut(Entry) -> Result<()>) -> Result<Option<Torn>> {
+        let Some(mut reader) = self.past.take() else { return Ok(None) };
+        self.length = reader.offset();
+        let mut begin = self.length;
+        while let Some(entry) = reader.next()? {
+            if matches!(entry, Entry::Snapshot(_)) {
+                begin = reader.offset();
+            }
+            take(entry)?;
+        }
+        self.length = reader.offset();
+        self.since_snapshot = self.length - begin;
+        if let Some(torn) = reader.torn() {
+            self.storage.truncate(torn.offset).map_err(|e| self.failed(e))?;
+        }
+        Ok(reader.torn())
+    }
+
+    /// Adds an entry; see [`Durability`] for what holds when it returns.
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`]: the entry is not there, and what follows from it must not be done.
+    pub fn append(&mut self, entry: &Entry) -> Result<()> {
+        if self.is_broken {
+            return Err(self.failed(io::Error::other("an earlier write failed")));
+        }
+        self.buffer.clear();
+        let mut bytes = std::mem::take(&mut self.buffer);
+        let written = encode(entry, &mut bytes).and_then(|()| self.storage.append(&bytes));
+        let added = bytes.len() as u64;
+        self.buffer = bytes;
+        if let Err(error) = written {
+            // Part of the entry may be there; without it the journal is good.
+            self.is_broken = self.storage.truncate(self.length).is_err();
+            return Err(self.failed(error));
+        }
+        self.length += added;
+        self.since_snapshot += added;
+        if self.durability == Durability::Power { self.sync() } else { Ok(()) }
+    }
+
+    /// Returns when all entries survive the loss of power.
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`].
+    pub fn sync(&mut self) -> Result<()> {
+        self.storage.sync().map_err(|error| self.failed(error))
+    }
+
+    /// Whether so much was added that a snapshot should take its place.
+    pub fn wants_snapshot(&self) -> bool {
+        self.since_snapshot > self.compact_after
+    }
+
+    /// Puts a snapshot in the place of all entries.
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`]; the entries then remain.
+    pub fn compact(&mut self, snapshot: Snapshot) -> Result<()> {
+        let mut bytes = frame::file_header().to_vec();
+        encode(&Entry::Manifest(self.manifest.clone()), &mut bytes)
+            .and_then(|()| encode(&Entry::Snapshot(snapshot), &mut bytes))
+            .and_then(|()| self.storage.replace(&bytes))
+            .map_err(|error| self.failed(error))?;
+        self.length = bytes.len() as u64;
+        self.since_snapshot = 0;
+        Ok(())
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::NotRecorded { place: self.place.clone(), source }
+    }
+}
+
+pub(super) fn unreadable(place: &str, error: &io::Error) -> Error {
+    Error::Journal { place: place.to_owned(), message: format!("cannot be read: {error}") }
+}
+
+/// Adds an entry with its header.
+fn encode(entry: &Entry, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let begin = bytes.len();
+    bytes.resize(begin + frame::RECORD_HEADER, 0);
+    postcard::to_io(entry, &mut *bytes).map_err(io::Error::other)?;
+    let payload = begin + frame::RECORD_HEADER;
+    let too_long = || io::Error::other("a record of more than 4 GiB");
+    let header = frame::record_header(&bytes[payload..]).ok_or_else(too_long)?;
+    bytes[begin..payload].copy_from_slice(&header);
+    Ok(())
+}

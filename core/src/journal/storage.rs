@@ -1,0 +1,38 @@
+//! Where the bytes of a journal lie.
+
+use std::fmt::Debug;
+use std::io::{self, Read};
+
+/// An append-only file, or a double of one.
+pub trait Storage: Debug + Send {
+    /// Adds all bytes at the end. When it returns, they are out of this process: its death loses none of them. After
+    /// an error some of them may be there.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Returns when all that was added survives the loss of power.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Cuts all that is behind the first `length` bytes.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+
+    /// Puts these bytes in the place of all others: after a crash either the old or the new ones are there, whole.
+    ///
+    /// # Errors
+    /// The operating system's; the old bytes then remain.
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// All bytes from the beginning.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn read(&self) -> io::Result<Box<dyn Read + Send>>;
+}

@@ -1,0 +1,219 @@
+//! Runs that are stopped in the middle and go on.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mdts_dag::{DataModel, JobGraph, Task, TaskId};
+
+use super::Memory;
+use crate::engine::{Phase, Step};
+use crate::journal::{Durability, Entry};
+use crate::policy::Placer;
+use crate::runner::{FnExecutor, Obstacle, Outcome, RunEnd, RunReport, Runner, Standing, Stop};
+use crate::{Cluster, Decisions, Error, Instance, Result, SlotModel};
+
+const TASKS: usize = 60;
+
+/// Everything on the node of its number.
+#[derive(Debug)]
+struct ByNumber;
+
+impl Placer for ByNumber {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
+        for &task in step.ready() {
+            decisions.place(task, crate::NodeId::new(task.index() % step.instance().nodes()));
+        }
+        Ok(())
+    }
+}
+
+/// Three chains side by side; every tenth task fails the first time.
+struct Bench {
+    job: Arc<JobGraph>,
+    instance: Arc<Instance>,
+    /// How often each task has succeeded.
+    done: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Bench {
+    fn new() -> Result<Self> {
+        let mut job = JobGraph::builder("bench");
+        for i in 0..TASKS {
+            let task = job.task(Task::new(format!("t{i}")).seconds(1.0).retries(1))?;
+            if i >= 3 {
+                job.depend(task, TaskId::new(i - 3), 0.0);
+            }
+        }
+        let job = Arc::new(job.build()?);
+        let cluster = Arc::new(Cluster::identical(3, SlotModel::Exclusive)?);
+        let instance = Arc::new(Instance::new(job.freeze().into(), cluster, DataModel::Edges)?);
+        Ok(Self { job, instance, done: Arc::new(Mutex::new(vec![0; TASKS])) })
+    }
+
+    fn executor(&self) -> impl crate::runner::Executor {
+        let done = self.done.clone();
+        FnExecutor::new(move |assignment| {
+            let done = done.clone();
+            async move {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                if assignment.run.task.index().is_multiple_of(10) && assignment.run.attempt == 1 {
+                    return Outcome::Failure("the first time".to_owned());
+                }
+                done.lock().expect("whole")[assignment.run.task.index()] += 1;
+                Outcome::Success
+            }
+        })
+    }
+
+    fn runner(&self) -> Runner<ByNumber> {
+        Runner::new(self.job.clone(), self.instance.clone(), ByNumber)
+    }
+
+    async fn run(&self, memory: &Memory) -> Result<RunReport> {
+        let journal = memory.create(&self.instance, Durability::Process)?;
+        self.runner().journal(journal).run(&mut self.executor()).await
+    }
+
+    async fn resume(&self, memory: &Memory) -> Result<RunReport> {
+        self.runner().journal(memory.open()?).run(&mut self.executor()).await
+    }
+
+    fn standing(&self, memory: &Memory) -> Result<Standing> {
+        Standing::read(&mut memory.reader()?, &self.instance, false, "memory")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_goes_on_from_wherever_its_journal_was_cut() -> Result<()> {
+    let memory = Memory::new();
+    let first = Bench::new()?;
+    assert!(first.run(&memory).await?.is_success());
+    let bytes = memory.bytes();
+    for cut in (400..=bytes.len()).rev().step_by(37) {
+        let memory = Memory::holding(bytes[..cut].to_vec());
+        let bench = Bench::new()?;
+        let Ok(standing) = bench.standing(&memory) else { continue }; // cut in the manifest
+        let before: Vec<Phase> = bench.job.task_ids().map(|task| standing.phase(task)).collect();
+        let report = bench.resume(&memory).await?;
+        assert!(report.is_success(), "cut at {cut}");
+        assert_eq!(report.done_before, before.iter().filter(|phase| **phase == Phase::Done).count());
+        let done = bench.done.lock().expect("whole");
+        for (task, phase) in before.iter().enumerate() {
+            assert_eq!(done[task], u32::from(*phase != Phase::Done), "cut at {cut}, t{task}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_storage_stops_the_run_and_leaves_it_resumable() -> Result<()> {
+    let memory = Memory::new();
+    Bench::new()?.run(&memory).await?;
+    let all = memory.bytes().len();
+    for room in (500..all).step_by(211) {
+        let memory = Memory::new();
+        memory.look().room = room;
+        let bench = Bench::new()?;
+        let error = bench.run(&memory).await.expect_err("no room");
+        assert!(matches!(error, Error::NotRecorded { .. }), "{error}");
+        memory.look().room = usize::MAX;
+        let recorded = bench.standing(&memory)?.count(Phase::Done);
+        let report = bench.resume(&memory).await?;
+        assert!(report.is_success());
+        assert_eq!(report.done_before, recorded);
+        // What ended while its end could not be recorded has run again.
+        let again = bench.done.lock().expect("whole").iter().filter(|n| **n > 1).count();
+        assert!(again <= 3, "{again} tasks ran twice with {room} bytes");
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_leaves_a_journal_that_goes_on() -> Result<()> {
+    for (degree, end) in [(Stop::Drain, RunEnd::Drained), (Stop::Cancel, RunEnd::Cancelled)] {
+        let (bench, memory) = (Bench::new()?, Memory::new());
+        let runner = bench.runner().journal(memory.create(&bench.instance, Durability::Process)?);
+        let cancelled = Arc::new(AtomicUsize::new(0));
+        let seen = cancelled.clone();
+        let runner = runner.on_progress(move |moment| seen.store(moment.cancelled, Ordering::Relaxed));
+        let stopper = runner.stopper();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(95)).await;
+            stopper.stop(degree);
+        });
+        let report = runner.run(&mut bench.executor()).await?;
+        assert_eq!(report.end, end);
+        assert_eq!(cancelled.load(Ordering::Relaxed), report.cancelled());
+        assert_eq!(report.succeeded() + report.cancelled(), TASKS);
+        let standing = bench.standing(&memory)?;
+        assert_eq!((standing.end(), standing.count(Phase::Running)), (Some(end.word()), 0));
+        assert_eq!(standing.count(Phase::Done), report.succeeded());
+        let ready =
+            bench.job.task_ids().find(|task| standing.phase(*task) == Phase::Ready).expect("some wait");
+        assert_eq!(Obstacle::of(standing.state(), &bench.instance, ready), Some(Obstacle::Held));
+        let resumed = bench.resume(&memory).await?;
+        assert!(resumed.is_success());
+        assert_eq!((resumed.end, resumed.done_before), (RunEnd::Complete, report.succeeded()));
+        assert!(bench.done.lock().expect("whole").iter().all(|n| *n == 1), "each exactly once");
+        assert!(resumed.tasks[10].attempts >= 2, "its failure before the stop counts");
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn snapshots_take_the_place_of_entries() -> Result<()> {
+    let plain = Memory::new();
+    Bench::new()?.run(&plain).await?;
+    let (bench, memory) = (Bench::new()?, Memory::new());
+    let journal = memory.create(&bench.instance, Durability::Process)?.compact_after(1000);
+    assert!(bench.runner().journal(journal).run(&mut bench.executor()).await?.is_success());
+    let mut reader = memory.reader()?;
+    assert!(matches!(reader.next()?, Some(Entry::Snapshot(_))));
+    let standing = bench.standing(&memory)?;
+    assert_eq!((standing.count(Phase::Done), standing.end()), (TASKS, Some("complete")));
+    assert_eq!(standing.attempt(20.into()).map(|attempt| attempt.number), Some(2));
+    let report = bench.resume(&memory).await?;
+    assert!(report.is_success() && report.done_before == TASKS);
+    assert!(bench.done.lock().expect("whole").iter().all(|n| *n == 1));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_job_is_refused() -> Result<()> {
+    let (bench, memory) = (Bench::new()?, Memory::new());
+    bench.run(&memory).await?;
+    let mut other = JobGraph::builder("bench");
+    for i in 0..TASKS {
+        other.task(Task::new(format!("t{i}")).seconds(2.0).retries(1))?;
+    }
+    let other = Arc::new(other.build()?);
+    let cluster = Arc::new(Cluster::identical(3, SlotModel::Exclusive)?);
+    let instance = Arc::new(Instance::new(other.freeze().into(), cluster, DataModel::Edges)?);
+    let runner = Runner::new(other, instance, ByNumber).journal(memory.open()?);
+    let error = runner.run(&mut bench.executor()).await.expect_err("another job").to_string();
+    assert!(error.contains("are not those of the journal; resume with what"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn obstacles_are_told_in_words() -> Result<()> {
+    use crate::engine::{Engine, Event};
+    let bench = Bench::new()?;
+    let mut engine = Engine::new(bench.instance.cluster(), ByNumber, false);
+    engine.handle(0.0, [Event::Submitted(bench.instance.clone())])?;
+    let why = |engine: &Engine<ByNumber>, task: u32| {
+        let obstacle = Obstacle::of(engine.state(), &bench.instance, task.into());
+        obstacle.map(|obstacle| obstacle.explain(&bench.instance).to_string())
+    };
+    assert_eq!(why(&engine, 0), None);
+    assert_eq!(why(&engine, 3).as_deref(), Some("it waits for 't0', which is running"));
+    engine.handle(1.0, [Event::Held])?;
+    let run = |task: u32, attempt| crate::engine::TaskRun { job: 0.into(), task: task.into(), attempt };
+    engine.handle(2.0, [Event::Finished(run(0, 1))])?;
+    assert_eq!(why(&engine, 3).as_deref(), Some("the run was stopped before it; go on with --resume"));
+    engine.handle(3.0, [Event::Resumed, Event::Failed(run(1, 1))])?;
+    engine.handle(4.0, [Event::Failed(run(1, 2))])?;
+    assert_eq!(why(&engine, 7).as_deref(), Some("it never runs, because 't1' failed"));
+    Ok(())
+}

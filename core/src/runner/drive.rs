@@ -1,0 +1,501 @@
+//! One run: events from the executor and the clock go into the engine, its commands go to the executor.
+//!
+//! A step costs what the engine and the policy cost, plus O(1) per report and command.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mdts_dag::{JobGraph, TaskId};
+use rustc_hash::FxHashSet;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::attempts::Attempts;
+use super::ledger::{Ledger, Past};
+use super::options::{RunOptions, Snapshot, Stop, Stopper};
+use super::report::{RunEnd, RunReport, TaskOutcome, TaskReport};
+use super::run::{Counted, Progress, Runner};
+use super::{Assignment, Executor, Outcome, Report, Reports, stuck};
+use crate::engine::{Command, Engine, Event, JobId, Phase, State, TaskRun};
+use crate::policy::Placer;
+use crate::{Error, Instance, NodeId, Result};
+
+/// The one job of a run.
+const JOB: JobId = JobId::new(0);
+
+/// Reports that are handled in one step at most.
+const TOGETHER: usize = 4096;
+
+/// A run under way.
+pub(super) struct Run<'a, P, E: ?Sized> {
+    job: Arc<JobGraph>,
+    instance: Arc<Instance>,
+    options: RunOptions,
+    engine: Engine<Counted<P>>,
+    executor: &'a mut E,
+    reports: Reports,
+    inbox: UnboundedReceiver<Report>,
+    stop: watch::Receiver<Stop>,
+    /// Keeps `stop` open.
+    _stopper: Stopper,
+    progress: Option<Progress>,
+    begin: Instant,
+    /// Seconds that the run had lasted when this process began.
+    before: f64,
+    now: f64,
+    attempts: Attempts,
+    lost: Vec<NodeId>,
+    idle_since: Option<Instant>,
+    succeeded: usize,
+    failed: usize,
+    /// Why nothing new starts.
+    drain: Option<RunEnd>,
+    /// Why the executor cannot go on.
+    broken: Option<String>,
+    ledger: Ledger,
+    /// Whether an earlier process began the run, and how many tasks were done then.
+    is_resumed: bool,
+    done_before: usize,
+    // Buffers, empty between steps.
+    received: Vec<Report>,
+    events: Vec<Event>,
+    ended: Vec<TaskId>,
+    commands: Vec<Command>,
+}
+
+impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
+    pub(super) fn new(runner: Runner<P>, executor: &'a mut E) -> Result<Self> {
+        let Runner { job, instance, policy, options, progress, stopper, journal } = runner;
+        let mut ledger = Ledger::new(journal, options.keep_records);
+        let past = ledger.open(&instance, executor.queues())?;
+        let is_resumed = past.is_some();
+        let Past { state, attempts } = past.unwrap_or_else(|| Past {
+            state: State::new(instance.cluster(), false),
+            attempts: Attempts::new(job.len()),
+        });
+        let count =
+            |phase| job.task_ids().filter(|task| is_resumed && state.phase(JOB, *task) == phase).count();
+        let (succeeded, failed) = (count(Phase::Done), count(Phase::Failed));
+        let lost = instance.cluster().node_ids().filter(|node| !state.is_alive(*node)).collect();
+        let before = state.now();
+        let mut engine = Engine::with_state(state, Counted::new(policy));
+        if ledger.is_on() {
+            engine.keep_records();
+        }
+        let (reports, inbox) = Reports::channel();
+        Ok(Self {
+            attempts,
+            job,
+            instance,
+            options,
+            engine,
+            executor,
+            reports,
+            inbox,
+            stop: stopper.subscribe(),
+            _stopper: stopper,
+            progress,
+            begin: Instant::now(),
+            before,
+            now: before,
+            lost,
+            idle_since: None,
+            succeeded,
+            failed,
+            drain: None,
+            broken: None,
+            ledger,
+            is_resumed,
+            done_before: succeeded,
+            received: Vec::new(),
+            events: Vec::new(),
+            ended: Vec::new(),
+            commands: Vec::new(),
+        })
+    }
+
+    pub(super) async fn drive(&mut self) -> Result<RunEnd> {
+        if self.is_resumed {
+            self.take_up().await?;
+        } else {
+            self.events.push(Event::Submitted(self.instance.clone()));
+        }
+        self.obey_stop().await?;
+        loop {
+            self.advance()?;
+            self.carry_out().await?;
+            self.ledger.compact(self.engine.state(), &self.attempts)?;
+            let end = self.end();
+            self.show_progress(end.is_some());
+            if let Some(end) = end {
+                self.ledger.close(end)?;
+                return Ok(end);
+            }
+            if self.events.is_empty() {
+                self.wait().await?;
+            }
+        }
+    }
+
+    /// Why the run is over, if it is.
+    fn end(&self) -> Option<RunEnd> {
+        if self.engine.state().is_finished() {
+            return Some(RunEnd::Complete);
+        }
+        self.drain.filter(|_| self.attempts.live() == 0 && self.events.is_empty())
+    }
+
+    /// Goes on with the run of an earlier process: what it had started is found again or will run again.
+    async fn take_up(&mut self) -> Result<()> {
+        let live = self.attempts.live_runs();
+        let assignments =
+            live.iter().map(|run| self.assignment(*run, self.attempts.of(run.task).node)).collect();
+        let recover = self.executor.recover(assignments, &self.reports);
+        let found = within(self.options.call_limit, "finding", recover).await?;
+        let found: FxHashSet<TaskRun> = found.into_iter().collect();
+        for run in live {
+            if !found.contains(&run) {
+                self.interrupt(run);
+                continue;
+            }
+            let attempt = self.attempts.of(run.task);
+            let ran_for = if attempt.begun { self.now - attempt.start } else { 0.0 };
+            if !attempt.begun {
+                self.attempts.started(run, self.now);
+                self.events.push(Event::Started(run));
+            }
+            self.start_clock(run, ran_for);
+        }
+        self.events.push(Event::Resumed);
+        let (done, of) = (self.succeeded, self.job.len());
+        tracing::info!(done, of, found = found.len(), "the run is resumed");
+        Ok(())
+    }
+
+    /// An attempt that runs ends through no fault of its own.
+    fn interrupt(&mut self, run: TaskRun) {
+        self.attempts.cancel(run, self.now);
+        self.events.push(Event::Interrupted(run));
+    }
+
+    /// One step of the engine. Every event, decision and command of a run passes here, and no command is carried
+    /// out before they are in the journal.
+    fn advance(&mut self) -> Result<()> {
+        self.now = self.clock();
+        let commands = self.engine.handle(self.now, self.events.drain(..))?;
+        self.commands.extend_from_slice(commands);
+        self.ledger.keep(&mut self.engine)?;
+        for task in self.ended.drain(..) {
+            match self.engine.state().phase(JOB, task) {
+                Phase::Done => self.succeeded += 1,
+                Phase::Failed => self.failed += 1,
+                _ => {} // will be repeated
+            }
+        }
+        Ok(())
+    }
+
+    fn clock(&self) -> f64 {
+        self.before + self.begin.elapsed().as_secs_f64()
+    }
+
+    /// Hands the engine's commands to the executor. While draining, what the executor has not begun is taken back.
+    async fn carry_out(&mut self) -> Result<()> {
+        let (mut batch, mut cancelled) = (Vec::new(), self.withdraw_queued());
+        for command in std::mem::take(&mut self.commands) {
+            match command {
+                Command::Start { run, node } => batch.push(self.begin(run, node)),
+                Command::Cancel { run, .. } if self.attempts.cancel(run, self.now) => cancelled.push(run),
+                _ => {}
+            }
+        }
+        if !cancelled.is_empty() {
+            self.cancel(&cancelled).await?;
+        }
+        if !batch.is_empty() {
+            let start = self.executor.start(batch, &self.reports);
+            within(self.options.call_limit, "starting", start).await?;
+        }
+        Ok(())
+    }
+
+    /// While draining: the attempts that the executor has but has not begun. They end here.
+    fn withdraw_queued(&mut self) -> Vec<TaskRun> {
+        if self.drain.is_none() || self.attempts.queued() == 0 {
+            return Vec::new();
+        }
+        let queued = self.attempts.queued_runs();
+        for run in &queued {
+            self.interrupt(*run);
+        }
+        queued
+    }
+
+    fn begin(&mut self, run: TaskRun, node: NodeId) -> Assignment {
+        let queues = self.executor.queues();
+        self.attempts.begin(run, node, self.now, !queues);
+        if !queues {
+            self.start_clock(run, 0.0);
+        }
+        let assignment = self.assignment(run, node);
+        tracing::debug!(task = %assignment.task().name, attempt = run.attempt, ?node, "start");
+        assignment
+    }
+
+    fn assignment(&self, run: TaskRun, node: NodeId) -> Assignment {
+        let expected_seconds = self.instance.exec(run.task, node);
+        Assignment { run, node, expected_seconds, job: self.job.clone() }
+    }
+
+    /// Begins to count the timeout of an attempt that has run for so many seconds.
+    fn start_clock(&mut self, run: TaskRun, ran_for: f64) {
+        if let Some(seconds) = self.timeout(run.task) {
+            // A timeout beyond the reach of the clock never comes.
+            let until = Duration::try_from_secs_f64((seconds - ran_for).max(0.0))
+                .ok()
+                .and_then(|t| Instant::now().checked_add(t));
+            if let Some(until) = until {
+                self.attempts.limit(run, until);
+            }
+        }
+    }
+
+    fn timeout(&self, task: TaskId) -> Option<f64> {
+        self.job.task(task).run.as_ref()?.timeout
+    }
+
+    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+        within(self.options.call_limit, "cancelling", self.executor.cancel(runs)).await
+    }
+
+    /// Stops what still runs after an error; the first error is the one that counts.
+    pub(super) async fn abandon(&mut self) {
+        let live = self.attempts.live_runs();
+        if let (false, Err(error)) = (live.is_empty(), self.cancel(&live).await) {
+            tracing::warn!(%error, "after a failure of the run, some tasks could not be cancelled");
+        }
+    }
+
+    fn show_progress(&mut self, is_last: bool) {
+        if let Some(progress) = &mut self.progress {
+            let tasks = self.job.len();
+            let ended = tasks - self.engine.state().remaining(JOB);
+            progress(&Snapshot {
+                now: self.now,
+                tasks,
+                succeeded: self.succeeded,
+                failed: self.failed,
+                blocked: ended - self.succeeded - self.failed,
+                cancelled: if is_last { tasks - ended } else { 0 },
+                running: self.attempts.live() - self.attempts.queued(),
+                retried: self.attempts.retried(),
+            });
+        }
+    }
+
+    /// Waits for reports, the clock or a stop, and turns what has come into events.
+    async fn wait(&mut self) -> Result<()> {
+        let wake = self.next_wake()?;
+        tokio::select! {
+            biased;
+            _ = self.inbox.recv_many(&mut self.received, TOGETHER) => {}
+            _ = self.stop.changed() => {}
+            () = sleep_until(wake) => {}
+        }
+        self.now = self.clock();
+        let mut received = std::mem::take(&mut self.received);
+        received.drain(..).for_each(|report| self.take(report));
+        self.received = received; // keeps its room
+        if let Some(reason) = self.broken.take() {
+            return Err(Error::Executor(reason));
+        }
+        self.take_timeouts().await?;
+        self.obey_stop().await
+    }
+
+    /// The latest time to wake up at.
+    ///
+    /// # Errors
+    /// [`Error::Stuck`] if there is nothing to wait for.
+    fn next_wake(&mut self) -> Result<Option<Instant>> {
+        let mut wake = self.attempts.next_timeout();
+        if let Some(deadline) = self.options.deadline {
+            wake = earlier(wake, self.begin.checked_add(deadline));
+        }
+        if self.attempts.live() > 0 || !self.inbox.is_empty() {
+            self.idle_since = None;
+            return Ok(wake);
+        }
+        let since = *self.idle_since.get_or_insert_with(Instant::now);
+        if self.lost.is_empty() || since.elapsed() >= self.options.node_patience {
+            return Err(stuck::explain(self.engine.state(), &self.instance, |n| self.lost.contains(&n)));
+        }
+        Ok(earlier(wake, since.checked_add(self.options.node_patience)))
+    }
+
+    fn take(&mut self, report: Report) {
+        match report {
+            Report::Started(run) if self.attempts.started(run, self.now) => {
+                self.start_clock(run, 0.0);
+                self.events.push(Event::Started(run));
+            }
+            Report::Ended(run, Outcome::Success) if self.attempts.end(run, self.now, None) => {
+                self.ended.push(run.task);
+                self.events.push(Event::Finished(run));
+            }
+            Report::Ended(run, Outcome::Failure(reason)) if self.attempts.is_live(run) => {
+                self.fail(run, reason);
+            }
+            Report::Started(run) | Report::Ended(run, _) => {
+                tracing::debug!(?run, "a report about an attempt that does not run is ignored");
+            }
+            Report::NodeLost(node) => {
+                self.attempts.lose(node, self.now);
+                if node.index() < self.instance.nodes() && !self.lost.contains(&node) {
+                    self.lost.push(node);
+                }
+                self.events.push(Event::NodeLost(node));
+            }
+            Report::Broken(reason) => self.broken = Some(reason),
+            Report::NodeJoined(node) => {
+                self.lost.retain(|n| *n != node);
+                self.events.push(Event::NodeJoined(node));
+            }
+        }
+    }
+
+    fn fail(&mut self, run: TaskRun, reason: String) {
+        tracing::info!(task = %self.job.task(run.task).name, attempt = run.attempt, reason, "failed");
+        self.ledger.note(run, &reason);
+        self.attempts.end(run, self.now, Some(reason));
+        self.ended.push(run.task);
+        self.events.push(Event::Failed(run));
+        if self.options.fail_fast && self.engine.state().is_last_chance(run) {
+            self.hold(RunEnd::FailedFast);
+        }
+    }
+
+    async fn take_timeouts(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let overdue: Vec<TaskRun> = std::iter::from_fn(|| self.attempts.pop_overdue(now)).collect();
+        if overdue.is_empty() {
+            return Ok(());
+        }
+        self.cancel(&overdue).await?;
+        for run in overdue {
+            let seconds = self.timeout(run.task).unwrap_or_default();
+            self.fail(run, format!("timed out after {seconds} s"));
+        }
+        Ok(())
+    }
+
+    async fn obey_stop(&mut self) -> Result<()> {
+        let stop = *self.stop.borrow_and_update();
+        if self.options.deadline.is_some_and(|limit| self.begin.elapsed() >= limit) {
+            self.give_up(RunEnd::Deadline).await?;
+        } else if stop == Stop::Cancel {
+            self.give_up(RunEnd::Cancelled).await?;
+        } else if stop == Stop::Drain {
+            self.hold(RunEnd::Drained);
+        }
+        Ok(())
+    }
+
+    /// From here on nothing new starts.
+    fn hold(&mut self, end: RunEnd) {
+        if self.drain.is_none() {
+            self.drain = Some(end);
+            self.events.push(Event::Held);
+        }
+    }
+
+    /// Stops what runs, so that the run ends; whoever resumes it runs it again.
+    async fn give_up(&mut self, end: RunEnd) -> Result<()> {
+        self.hold(end);
+        self.drain = Some(end);
+        let live = self.attempts.live_runs();
+        if live.is_empty() {
+            return Ok(());
+        }
+        self.cancel(&live).await?;
+        self.now = self.clock();
+        // Some may have succeeded in time. Failures are the work of the cancelling.
+        while let Ok(report) = self.inbox.try_recv() {
+            if matches!(report, Report::Ended(_, Outcome::Success)) {
+                self.take(report);
+            }
+        }
+        for run in self.attempts.live_runs() {
+            self.interrupt(run);
+        }
+        Ok(())
+    }
+
+    pub(super) fn report(mut self, end: RunEnd) -> RunReport {
+        let mut tasks: Vec<TaskReport> = self.job.task_ids().map(|task| self.task_report(task)).collect();
+        let graph = self.instance.graph();
+        for &task in graph.topological_order() {
+            let held_up = |p: &TaskId| {
+                matches!(tasks[p.index()].outcome, TaskOutcome::Failed(_) | TaskOutcome::Blocked)
+            };
+            if tasks[task.index()].outcome == TaskOutcome::Cancelled
+                && graph.parents(task).iter().any(held_up)
+            {
+                tasks[task.index()].outcome = TaskOutcome::Blocked;
+            }
+        }
+        let counted = self.engine.policy();
+        RunReport {
+            end,
+            makespan: self.attempts.last_finish(),
+            done_before: self.done_before,
+            steps: counted.steps,
+            decisions: counted.decisions,
+            deciding_seconds: counted.spent.as_secs_f64(),
+            records: self.ledger.take_records(),
+            tasks,
+        }
+    }
+
+    fn task_report(&self, task: TaskId) -> TaskReport {
+        let attempt = self.attempts.of(task);
+        let outcome = match self.engine.state().phase(JOB, task) {
+            Phase::Done => TaskOutcome::Succeeded,
+            Phase::Failed => TaskOutcome::Failed(attempt.reason.clone().unwrap_or_default()),
+            _ => TaskOutcome::Cancelled,
+        };
+        if !attempt.begun {
+            let attempts = attempt.number.saturating_sub(1);
+            return TaskReport { outcome, node: None, start: 0.0, finish: 0.0, attempts };
+        }
+        TaskReport {
+            outcome,
+            node: Some(attempt.node),
+            start: attempt.start,
+            finish: attempt.finish,
+            attempts: attempt.number,
+        }
+    }
+}
+
+/// Bounds a call of the executor.
+async fn within<T>(limit: Duration, what: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
+        Err(Error::Executor(format!("{what} tasks did not return within {} s", limit.as_secs_f64())))
+    })
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,127 @@
+//! What is kept of a run: the engine's records for the report, and the journal.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::RunEnd;
+use super::attempts::Attempts;
+use super::replay::Replay;
+use crate::engine::{Engine, Record, State, TaskRun};
+use crate::journal::{Entry, Journal, Snapshot, StepEntry, Torn, digest};
+use crate::policy::Placer;
+use crate::{Error, Instance, Result};
+
+/// Keeps what an engine does.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    journal: Option<Journal>,
+    /// For the report, if it is to hold them.
+    records: Option<Vec<Record>>,
+    /// Why attempts failed since the last step.
+    reasons: Vec<(TaskRun, String)>,
+}
+
+/// A run as its journal has left it.
+#[derive(Debug)]
+pub(super) struct Past {
+    pub(super) state: State,
+    pub(super) attempts: Attempts,
+}
+
+impl Ledger {
+    pub(super) fn new(journal: Option<Journal>, keep_records: bool) -> Self {
+        Self { journal, records: keep_records.then(Vec::new), reasons: Vec::new() }
+    }
+
+    /// Whether the engine has to keep records.
+    pub(super) fn is_on(&self) -> bool {
+        self.journal.is_some() || self.records.is_some()
+    }
+
+    /// What the journal tells of earlier processes, if there were any that began the job. `queues` says whether attempts
+    /// begin later than told.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] if it is damaged or of another job.
+    pub(super) fn open(&mut self, instance: &Arc<Instance>, queues: bool) -> Result<Option<Past>> {
+        let Some(journal) = &mut self.journal else { return Ok(None) };
+        if journal.manifest().digest != digest(instance) {
+            let message = "workflow, cluster or model are not those of the journal; resume with what the run began \
+                           with, or begin a new run in another folder";
+            return Err(Error::Journal { place: journal.place().to_owned(), message: message.to_owned() });
+        }
+        let place = journal.place().to_owned();
+        let mut replay = Replay::new(instance.clone(), queues, place.clone());
+        if let Some(Torn { offset, bytes }) = journal.replay(|entry| replay.take(entry))? {
+            tracing::warn!("{place}: the last record, {bytes} bytes at {offset}, was torn and is dropped");
+        }
+        let opened = Entry::Opened { at_ms: wall_ms(), process: std::process::id() };
+        journal.append(&opened)?;
+        Ok((replay.state.job_count() > 0).then_some(Past { state: replay.state, attempts: replay.attempts }))
+    }
+
+    /// Notes why an attempt failed, for the next step.
+    pub(super) fn note(&mut self, run: TaskRun, reason: &str) {
+        if self.journal.is_some() {
+            self.reasons.push((run, reason.to_owned()));
+        }
+    }
+
+    /// Keeps the engine's latest records. Only when this has returned may its commands be carried out.
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`].
+    pub(super) fn keep<P: Placer>(&mut self, engine: &mut Engine<P>) -> Result<()> {
+        if !self.is_on() {
+            return Ok(());
+        }
+        let records = engine.take_records();
+        if let Some(journal) = &mut self.journal {
+            for record in records.iter().filter(|r| !r.events.is_empty() || !r.decisions.is_empty()) {
+                let entry = StepEntry::new(record, std::mem::take(&mut self.reasons));
+                journal.append(&Entry::Step(entry))?;
+            }
+        }
+        if let Some(kept) = &mut self.records {
+            kept.extend(records);
+        }
+        Ok(())
+    }
+
+    /// Puts a snapshot in the place of the journal's entries if there are many. Only when the commands of the last step
+    /// are noted in `attempts`.
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`].
+    pub(super) fn compact(&mut self, state: &State, attempts: &Attempts) -> Result<()> {
+        let Some(journal) = self.journal.as_mut().filter(|journal| journal.wants_snapshot()) else {
+            return Ok(());
+        };
+        let snapshot = postcard::to_stdvec(attempts)
+            .and_then(|runner| Ok(Snapshot { engine: state.to_bytes()?, runner }))
+            .map_err(|error| Error::NotRecorded {
+                place: journal.place().to_owned(),
+                source: std::io::Error::other(error),
+            })?;
+        journal.compact(snapshot)
+    }
+
+    /// The run stops.
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`].
+    pub(super) fn close(&mut self, end: RunEnd) -> Result<()> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        journal.append(&Entry::Ended { at_ms: wall_ms(), why: end.word().to_owned() })?;
+        journal.sync()
+    }
+
+    /// The records kept for the report.
+    pub(super) fn take_records(&mut self) -> Vec<Record> {
+        self.records.take().unwrap_or_default()
+    }
+}
+
+fn wall_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64)
+}
