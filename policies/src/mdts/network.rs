@@ -268,6 +268,18 @@ pub(crate) struct Scores {
     pub(crate) value: f32,
 }
 
+impl Scores {
+    /// Leaves this part of the difference to what the network began with.
+    pub(crate) fn weaken(&mut self, strength: f32, is_plan: bool) {
+        if strength == 1.0 {
+            return;
+        }
+        self.fixed.iter_mut().for_each(|score| *score *= strength);
+        let begin = BEGIN[usize::from(!is_plan)];
+        self.live.iter_mut().zip(begin).for_each(|(live, begin)| *live = begin + strength * (*live - begin));
+    }
+}
+
 impl Scorer {
     pub(crate) fn new(params: &Params) -> Result<Self> {
         let layer = |name| Layer::of(params, name);

@@ -33,7 +33,6 @@ impl Observer for () {}
 
 /// What the choice of a node is made from.
 pub(crate) struct Choice<'a> {
-    pub(crate) situation: &'a Situation,
     /// The position of the task.
     pub(crate) task: usize,
     pub(crate) live: &'a [[f32; LIVE]],
@@ -42,7 +41,32 @@ pub(crate) struct Choice<'a> {
 }
 
 /// The network alone, as a placer. It learns from observed run times while it runs.
-pub struct Raw<O = ()> {
+#[derive(Debug)]
+pub struct Raw(Placing<()>);
+
+impl Raw {
+    pub(crate) fn new(scorer: Arc<Scorer>, experience: Experience) -> Self {
+        Self(Placing::new(scorer, experience, ()))
+    }
+
+    /// What was learnt of nodes.
+    pub fn experience(&self) -> &Experience {
+        &self.0.experience
+    }
+}
+
+impl Placer for Raw {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
+        self.0.place(step, decisions)
+    }
+
+    fn watches_progress(&self) -> bool {
+        true
+    }
+}
+
+/// The placer with somebody who watches.
+pub(crate) struct Placing<O> {
     scorer: Arc<Scorer>,
     observer: O,
     experience: Experience,
@@ -66,9 +90,9 @@ struct Running {
     placed: usize,
 }
 
-impl<O> std::fmt::Debug for Raw<O> {
+impl<O> std::fmt::Debug for Placing<O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Raw").field("experience", &self.experience).finish_non_exhaustive()
+        f.debug_struct("Placing").field("experience", &self.experience).finish_non_exhaustive()
     }
 }
 
@@ -107,8 +131,8 @@ impl View for Now<'_, '_> {
     }
 }
 
-impl<O: Observer> Raw<O> {
-    pub(crate) fn observed(scorer: Arc<Scorer>, experience: Experience, observer: O) -> Self {
+impl<O: Observer> Placing<O> {
+    pub(crate) fn new(scorer: Arc<Scorer>, experience: Experience, observer: O) -> Self {
         Self {
             scorer,
             observer,
@@ -124,11 +148,6 @@ impl<O: Observer> Raw<O> {
             live: Vec::new(),
             row: Vec::new(),
         }
-    }
-
-    /// What was learnt of nodes.
-    pub fn experience(&self) -> &Experience {
-        &self.experience
     }
 
     /// Takes note of the tasks of this job that have ended.
@@ -194,7 +213,7 @@ impl<O: Observer> Raw<O> {
             self.row.push(if can_run { score } else { f32::NAN });
         }
         let Some((_, node)) = best else { return };
-        let choice = Choice { situation: seen, task: i, live: &self.live, scores: &self.row };
+        let choice = Choice { task: i, live: &self.live, scores: &self.row };
         let node = self.observer.chosen(choice, node);
         let (task, id) = (self.window[i], NodeId::new(node));
         let from = begin(seen, i, node, &self.reserved[node]);
@@ -216,7 +235,7 @@ impl<O: Observer> Raw<O> {
     }
 }
 
-impl<O: Observer> Placer for Raw<O> {
+impl<O: Observer> Placer for Placing<O> {
     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
         let instance = step.instance();
         if !self.jobs.contains_key(&step.job()) {

@@ -21,6 +21,8 @@ pub(crate) struct Planning<'a> {
     world: World<'a>,
     job: Arc<Job>,
     scorer: Arc<Scorer>,
+    /// How much of what was learnt counts: 0 plans as HEFT does.
+    strength: f32,
     order: Arc<[TaskId]>,
     /// Tasks of the order that have been in a window.
     next: usize,
@@ -89,6 +91,7 @@ impl<'a> Planning<'a> {
             world: World { done: instance.tasks() - order.len(), partial, horizon },
             job,
             scorer,
+            strength: 1.0,
             order,
             next: 0,
             window: Vec::new(),
@@ -100,6 +103,12 @@ impl<'a> Planning<'a> {
             starts: vec![0.0; instance.nodes()],
             live: vec![[0.0; LIVE]; instance.nodes()],
         })
+    }
+
+    /// Lets this part of what was learnt count.
+    pub(crate) fn with_strength(mut self, strength: f32) -> Self {
+        self.strength = strength;
+        self
     }
 
     /// Whether there is a task to place; sees to its numbers.
@@ -143,6 +152,7 @@ impl<'a> Planning<'a> {
         }
         self.situation.look(&self.world, &self.job, &self.window, &mut self.arrival);
         self.scorer.score(&self.situation, &mut self.scores);
+        self.scores.weaken(self.strength, true);
         self.touched.fill(false);
         true
     }

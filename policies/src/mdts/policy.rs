@@ -14,12 +14,19 @@ use super::weights::Weights;
 use crate::list::Heft;
 use crate::search::{Control, Search, Start};
 
+/// How much of what was learnt counts in the plans that are made; the shortest is kept.
+const STRENGTHS: [f32; 3] = [1.0, 0.5, 0.25];
+/// Tasks x nodes up to which there are several.
+const SMALL: usize = 1 << 20;
+/// The guard searches so many times as long as a quick search.
+const EFFORT: u64 = 5;
 /// Tasks x nodes beyond which [`Mdts`] leaves planning to the list policies: the network would take seconds.
 const LARGEST: usize = 1 << 23;
 
 /// The network alone (`mdts-raw`).
 ///
-/// As a planner it fills gaps like HEFT; as a placer ([`MdtsRaw::placer`]) it binds tasks to nodes as late as possible and
+/// As a planner it fills gaps like HEFT, and keeps the shortest of three plans in which what was learnt counts in full,
+/// half, and a quarter (one plan beyond a million tasks x nodes); as a placer ([`MdtsRaw::placer`]) it binds tasks to nodes as late as possible and
 /// learns from the run times that it sees.
 ///
 /// ```
@@ -54,16 +61,25 @@ impl MdtsRaw {
 
     /// The network as a placer with what earlier runs have taught.
     pub fn placer_with(&self, experience: Experience) -> Raw {
-        Raw::observed(self.weights.scorer.clone(), experience, ())
+        Raw::new(self.weights.scorer.clone(), experience)
     }
 }
 
 impl Planner for MdtsRaw {
     fn plan(&self, instance: &Instance, _: &mut Rng) -> Result<Schedule> {
         let job = Arc::new(Job::new(instance, &Experience::default()));
-        let mut planning = Planning::new(instance, self.weights.scorer.clone(), job)?;
-        planning.complete();
-        Ok(planning.schedule())
+        let begin = Planning::new(instance, self.weights.scorer.clone(), job)?;
+        let size = instance.tasks().saturating_mul(instance.nodes());
+        let strengths = if size > SMALL { &STRENGTHS[..1] } else { &STRENGTHS[..] };
+        let mut best: Option<Planning<'_>> = None;
+        for &strength in strengths {
+            let mut planning = begin.clone().with_strength(strength);
+            planning.complete();
+            if best.as_ref().is_none_or(|best| planning.makespan() < best.makespan()) {
+                best = Some(planning);
+            }
+        }
+        Ok(best.unwrap_or(begin).schedule())
     }
 }
 
@@ -115,6 +131,6 @@ impl Planner for Mdts {
         // Iterations are counted, so the clock is not asked.
         let control =
             Control { stop: &AtomicBool::new(false), clock: &|| Duration::ZERO, observe: &mut |_| {} };
-        Ok(Search::quick(instance).improve_from(start, instance, rng, control)?.schedule)
+        Ok(Search::short(instance, EFFORT).improve_from(start, instance, rng, control)?.schedule)
     }
 }

@@ -8,13 +8,13 @@
 use std::sync::{Arc, Mutex};
 
 use mdts_core::sim::{Conditions, simulate};
-use mdts_core::{Instance, Rng};
+use mdts_core::{Instance, Placer, Rng};
 use rand::Rng as _;
 use rand::seq::index::sample;
 
 use super::experience::Experience;
 use super::network::{CANDIDATES, Candidate, Lesson, Scorer, Seen};
-use super::placer::{Choice, Observer, Raw};
+use super::placer::{Choice, Observer, Placing, Raw};
 use super::planner::Planning;
 use super::situation::{Job, LIVE, PER_PAIR, Situation};
 
@@ -149,9 +149,9 @@ impl Observer for Other {
 }
 
 /// The makespan of a run.
-pub(crate) fn run<O: Observer>(
+pub(crate) fn run(
     instance: &Arc<Instance>,
-    placer: Raw<O>,
+    placer: impl Placer,
     conditions: &Conditions,
 ) -> Option<f64> {
     Some(simulate(&vec![(0.0, instance.clone())], placer, conditions).ok()?.makespan())
@@ -163,7 +163,7 @@ pub(crate) fn experience(
     scorer: &Arc<Scorer>,
     conditions: &Conditions,
 ) -> Experience {
-    let mut raw = Raw::observed(scorer.clone(), Experience::default(), ());
+    let mut raw = Raw::new(scorer.clone(), Experience::default());
     // A run that fails has taught something, too.
     _ = simulate(&vec![(0.0, instance.clone())], &mut raw, conditions);
     raw.experience().clone()
@@ -179,7 +179,7 @@ pub(crate) fn practise(
     rng: &mut Rng,
 ) -> Vec<Lesson> {
     let log = Arc::new(Mutex::new(Log::default()));
-    let raw = Raw::observed(scorer.clone(), before.clone(), Recorder(log.clone()));
+    let raw = Placing::new(scorer.clone(), before.clone(), Recorder(log.clone()));
     let Some(makespan) = run(instance, raw, conditions) else { return Vec::new() };
     let Ok(mut log) = log.lock().map(|mut log| std::mem::take(&mut *log)) else { return Vec::new() };
     log.decisions.retain(|d| d.scores.len() > 1);
@@ -192,7 +192,7 @@ pub(crate) fn practise(
         let mut makespans = vec![makespan];
         for &node in &nodes[1..] {
             let other = Other { steps: decision.step, task: decision.task, node };
-            makespans.extend(run(instance, Raw::observed(scorer.clone(), before.clone(), other), conditions));
+            makespans.extend(run(instance, Placing::new(scorer.clone(), before.clone(), other), conditions));
         }
         let costs = costs(&makespans);
         if makespans.len() == nodes.len() && costs.iter().any(|c| *c > 1e-4) {

@@ -347,7 +347,7 @@ impl Validation {
 
     fn run(&self, scorer: &Arc<Scorer>) -> f64 {
         self.mean(|case| {
-            let raw = Raw::observed(scorer.clone(), Experience::default(), ());
+            let raw = Raw::new(scorer.clone(), Experience::default());
             Some(teaching::run(&case.instance, raw, &case.conditions)? / case.eft)
         })
     }
