@@ -375,3 +375,109 @@ impl Scorer {
         relu(trunk)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng as _, SeedableRng};
+
+    use super::*;
+
+    const TASKS: usize = 3;
+    const NODES: usize = 4;
+
+    /// A network all of whose weights matter.
+    fn network(rng: &mut Rng) -> PairNetwork {
+        let network = PairNetwork::new(rng).unwrap();
+        for (_, var) in network.params().iter() {
+            let values: Vec<f32> = (0..var.elem_count()).map(|_| rng.random_range(-0.5..0.5)).collect();
+            var.set(&Tensor::from_vec(values, var.dims(), &Device::Cpu).unwrap()).unwrap();
+        }
+        network
+    }
+
+    struct Step {
+        seen: Seen,
+        pair: Vec<f32>,
+        live: Vec<[f32; LIVE]>,
+    }
+
+    fn step(is_plan: bool, rng: &mut Rng) -> Step {
+        let mut numbers =
+            |count: usize| -> Vec<f32> { (0..count).map(|_| rng.random_range(-1.0..1.0)).collect() };
+        let (task, node) = (numbers(TASKS * PER_TASK), numbers(NODES * PER_NODE));
+        let pair = numbers(TASKS * NODES * PER_PAIR);
+        let live = numbers(TASKS * NODES * LIVE).as_chunks().0.to_vec();
+        let mut all: [f32; OF_ALL] = numbers(OF_ALL).try_into().unwrap();
+        all[4] = f32::from(u8::from(is_plan));
+        Step { seen: Seen { task, node, all }, pair, live }
+    }
+
+    fn scores(scorer: &Scorer, step: &Step) -> Scores {
+        let mut scores = Scores::default();
+        let Seen { task, node, all } = &step.seen;
+        scorer.score_rows((task, node, &step.pair, all), &mut scores);
+        for (score, live) in scores.fixed.iter_mut().zip(&step.live) {
+            *score += live.iter().zip(scores.live).map(|(l, w)| l * w).sum::<f32>();
+        }
+        scores
+    }
+
+    #[test]
+    fn slices_compute_what_tensors_do() {
+        let mut rng = Rng::seed_from_u64(3);
+        let network = network(&mut rng);
+        let scorer = Scorer::new(network.params()).unwrap();
+        let steps = [step(true, &mut rng), step(false, &mut rng)];
+        let lesson = |(step, task): (&Step, usize)| Lesson {
+            seen: Arc::new(step.seen.clone()),
+            task,
+            candidates: (0..NODES)
+                .map(|node| {
+                    let at = task * NODES + node;
+                    let pair = step.pair.as_chunks().0[at];
+                    Candidate { node, pair, live: step.live[at], cost: 0.0 }
+                })
+                .collect(),
+            outcome: 0.0,
+        };
+        let lessons: Vec<Lesson> =
+            steps.iter().flat_map(|s| (0..TASKS).map(move |t| (s, t))).map(lesson).collect();
+        let (tensors, values) = network.forward(&lessons.iter().collect::<Vec<_>>()).unwrap();
+        let (tensors, values) = (tensors.to_vec2::<f32>().unwrap(), values.to_vec1::<f32>().unwrap());
+        for (s, step) in steps.iter().enumerate() {
+            let slices = scores(&scorer, step);
+            for task in 0..TASKS {
+                let row = &tensors[s * TASKS + task];
+                assert!((values[s * TASKS + task] - slices.value).abs() < 1e-4);
+                for node in 0..NODES {
+                    // The bias of the last layer is the same for all and left out on slices.
+                    let difference =
+                        row[node] - row[0] - slices.fixed[task * NODES + node] + slices.fixed[task * NODES];
+                    assert!(difference.abs() < 1e-4, "{difference}");
+                }
+                assert!(row[NODES..].iter().all(|score| *score < -1e8), "no candidate, no score");
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_tasks_and_nodes_does_not_matter() {
+        let mut rng = Rng::seed_from_u64(4);
+        let scorer = Scorer::new(network(&mut rng).params()).unwrap();
+        let step = step(true, &mut rng);
+        let turned =
+            |rows: &[f32], width: usize| rows.chunks(width).rev().flatten().copied().collect::<Vec<f32>>();
+        let other = Step {
+            seen: Seen {
+                task: turned(&step.seen.task, PER_TASK),
+                node: turned(&step.seen.node, PER_NODE),
+                all: step.seen.all,
+            },
+            pair: turned(&step.pair, PER_PAIR),
+            live: step.live.iter().rev().copied().collect(),
+        };
+        let (a, b) = (scores(&scorer, &step), scores(&scorer, &other));
+        assert!((a.value - b.value).abs() < 1e-5);
+        assert!(a.fixed.iter().zip(b.fixed.iter().rev()).all(|(a, b)| (a - b).abs() < 1e-4));
+    }
+}

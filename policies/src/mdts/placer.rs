@@ -80,6 +80,7 @@ pub(crate) struct Placing<O> {
     taken: Vec<bool>,
     /// From when to when nodes are meant for tasks of this step.
     reserved: Vec<Vec<(f64, f64)>>,
+    starts: Vec<f64>,
     live: Vec<[f32; LIVE]>,
     row: Vec<f32>,
 }
@@ -145,6 +146,7 @@ impl<O: Observer> Placing<O> {
             window: Vec::new(),
             taken: Vec::new(),
             reserved: Vec::new(),
+            starts: Vec::new(),
             live: Vec::new(),
             row: Vec::new(),
         }
@@ -198,25 +200,25 @@ impl<O: Observer> Placing<O> {
     fn decide(&mut self, i: usize, step: &Step<'_>, decisions: &mut Decisions) {
         let instance = step.instance();
         let seen = &self.situation;
-        self.live.clear();
+        self.starts.clear();
+        self.starts.extend((0..seen.nodes).map(|node| begin(seen, i, node, &self.reserved[node])));
+        seen.lateness(i, &self.starts, &mut self.live);
         self.row.clear();
         let mut best: Option<(f32, usize)> = None;
-        for node in 0..seen.nodes {
-            let live = seen.live(i, node, begin(seen, i, node, &self.reserved[node]));
+        for (node, live) in self.live.iter().enumerate() {
             let late: f32 = live.iter().zip(self.scores.live).map(|(l, w)| l * w).sum();
             let score = self.scores.fixed[i * seen.nodes + node] + late;
             let can_run = seen.can_run(i, node);
             if can_run && best.is_none_or(|b| score > b.0) {
                 best = Some((score, node));
             }
-            self.live.push(live);
             self.row.push(if can_run { score } else { f32::NAN });
         }
         let Some((_, node)) = best else { return };
         let choice = Choice { task: i, live: &self.live, scores: &self.row };
         let node = self.observer.chosen(choice, node);
         let (task, id) = (self.window[i], NodeId::new(node));
-        let from = begin(seen, i, node, &self.reserved[node]);
+        let from = self.starts[node];
         let row = &mut self.reserved[node];
         let at = row.partition_point(|r| r.0 < from);
         row.insert(at, (from, from + occupied(instance, task, id, seen.exec(i, node))));
@@ -238,10 +240,6 @@ impl<O: Observer> Placing<O> {
 impl<O: Observer> Placer for Placing<O> {
     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
         let instance = step.instance();
-        if !self.jobs.contains_key(&step.job()) {
-            let job = Job::new(instance, &self.experience);
-            self.jobs.insert(step.job(), Running { job, placed: 0 });
-        }
         self.observe(step);
         self.taken.clear();
         self.taken.extend((0..instance.nodes()).map(|node| !takes(step, NodeId::new(node))));
@@ -249,6 +247,9 @@ impl<O: Observer> Placer for Placing<O> {
         if step.ready().is_empty() || free == 0 {
             return Ok(());
         }
+        self.jobs
+            .entry(step.job())
+            .or_insert_with(|| Running { job: Job::new(instance, &self.experience), placed: 0 });
         self.fill_window(step, free);
         let Some(Running { job, placed }) = self.jobs.get(&step.job()) else { return Ok(()) };
         self.situation.look(&Now { step, placed: *placed }, job, &self.window, &mut self.arrival);
@@ -258,6 +259,10 @@ impl<O: Observer> Placer for Placing<O> {
         self.reserved.iter_mut().for_each(Vec::clear);
         for i in 0..self.window.len() {
             self.decide(i, step, decisions);
+        }
+        // What is repeated later makes the job known again.
+        if self.jobs.get(&step.job()).is_some_and(|running| running.placed >= instance.tasks()) {
+            self.jobs.remove(&step.job());
         }
         Ok(())
     }

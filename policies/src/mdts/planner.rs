@@ -101,7 +101,7 @@ impl<'a> Planning<'a> {
             arrival: Arrival::default(),
             touched: vec![false; instance.nodes()],
             starts: vec![0.0; instance.nodes()],
-            live: vec![[0.0; LIVE]; instance.nodes()],
+            live: Vec::new(),
         })
     }
 
@@ -125,8 +125,8 @@ impl<'a> Planning<'a> {
                 true => self.world.start(task, NodeId::new(node), self.situation.arrive(i, node)),
                 false => self.situation.start(i, node),
             };
-            self.live[node] = self.situation.live(i, node, self.starts[node]);
         }
+        self.situation.lateness(i, &self.starts, &mut self.live);
         true
     }
 
@@ -208,5 +208,36 @@ impl<'a> Planning<'a> {
 
     pub(crate) fn schedule(self) -> Schedule {
         self.world.partial.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mdts_core::testkit::instances;
+    use mdts_core::{Planner, Rng};
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::list::Heft;
+    use crate::mdts::experience::Experience;
+    use crate::mdts::network::PairNetwork;
+
+    #[test]
+    fn an_untrained_network_plans_as_heft_does() {
+        let network = PairNetwork::new(&mut Rng::seed_from_u64(1)).unwrap();
+        let scorer = Arc::new(Scorer::new(network.params()).unwrap());
+        for (name, instance) in instances(1).unwrap() {
+            let Ok(heft) = Heft.plan(&instance, &mut Rng::seed_from_u64(1)) else { continue };
+            let job = Arc::new(Job::new(&instance, &Experience::default()));
+            let mut planning = Planning::new(&instance, scorer.clone(), job).unwrap();
+            planning.complete();
+            let difference = (planning.makespan() - heft.makespan()).abs();
+            assert!(
+                difference <= 1e-5 * heft.makespan(),
+                "{name}: {} {}",
+                planning.makespan(),
+                heft.makespan()
+            );
+        }
     }
 }

@@ -19,7 +19,7 @@ const STRENGTHS: [f32; 3] = [1.0, 0.5, 0.25];
 /// Tasks x nodes up to which there are several.
 const SMALL: usize = 1 << 20;
 /// The guard searches so many times as long as a quick search.
-const EFFORT: u64 = 5;
+const EFFORT: u64 = 10;
 /// Tasks x nodes beyond which [`Mdts`] leaves planning to the list policies: the network would take seconds.
 const LARGEST: usize = 1 << 23;
 

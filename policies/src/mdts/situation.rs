@@ -244,16 +244,23 @@ impl Situation {
         self.exec(i, node).is_finite()
     }
 
-    /// How much later than at best a pair finishes, and ends with all that follows, if it starts then; in run times of
-    /// the task.
-    #[inline]
-    pub(crate) fn live(&self, i: usize, node: usize, start: f64) -> [f32; LIVE] {
-        let at = i * self.nodes + node;
-        let of = &self.of[i];
-        let finish = start + self.exec[at];
-        let late = (finish - of.finish) / of.scale;
-        let end = (finish + self.behind[at] - of.end) / of.scale;
-        [late.clamp(0.0, FAR) as f32, end.clamp(0.0, FAR) as f32]
+    /// How much later than on its best node a task finishes on every node, and ends with all that follows, if it
+    /// starts then; in run times of the task. What stands for a node that cannot run it means nothing.
+    pub(crate) fn lateness(&self, i: usize, starts: &[f64], live: &mut Vec<[f32; LIVE]>) {
+        let row = i * self.nodes..(i + 1) * self.nodes;
+        let (exec, behind) = (&self.exec[row.clone()], &self.behind[row]);
+        let (mut first, mut first_end) = (f64::INFINITY, f64::INFINITY);
+        for ((start, exec), behind) in starts.iter().zip(exec).zip(behind) {
+            first = first.min(start + exec);
+            first_end = first_end.min(start + exec + behind);
+        }
+        let per = 1.0 / self.of[i].scale;
+        live.clear();
+        live.extend(starts.iter().zip(exec).zip(behind).map(|((start, exec), behind)| {
+            let finish = start + exec;
+            let (late, end) = ((finish - first) * per, (finish + behind - first_end) * per);
+            [late.min(FAR) as f32, end.min(FAR) as f32]
+        }));
     }
 
     /// The numbers of a pair.

@@ -149,11 +149,7 @@ impl Observer for Other {
 }
 
 /// The makespan of a run.
-pub(crate) fn run(
-    instance: &Arc<Instance>,
-    placer: impl Placer,
-    conditions: &Conditions,
-) -> Option<f64> {
+pub(crate) fn run(instance: &Arc<Instance>, placer: impl Placer, conditions: &Conditions) -> Option<f64> {
     Some(simulate(&vec![(0.0, instance.clone())], placer, conditions).ok()?.makespan())
 }
 
