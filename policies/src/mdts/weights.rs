@@ -21,6 +21,9 @@ pub struct Training {
     pub round: u64,
     /// The rounds that were measured on validation jobs, up to these weights.
     pub curve: Vec<Report>,
+    /// Names of the graphs learnt from beside the generated ones.
+    #[serde(default)]
+    pub graphs: Vec<String>,
 }
 
 /// Weights of the network, ready to decide.
