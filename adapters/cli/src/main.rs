@@ -7,6 +7,7 @@ mod error;
 mod gantt;
 mod history;
 mod input;
+mod interrupt;
 mod output;
 mod plot;
 mod policy;
@@ -15,6 +16,7 @@ mod search;
 mod settings;
 mod text;
 mod usage;
+mod weights;
 
 use std::process::ExitCode;
 

@@ -26,12 +26,13 @@ Settings: a flag comes before the environment, that before mdts.toml in the curr
   --seed       MDTS_SEED        seed         0
   --logs       MDTS_LOGS        logs         .mdts/logs/TIME-PROCESS, one per run
   --history    MDTS_HISTORY     history      none; unknown run times count as the mean of the known ones
+  --weights    MDTS_WEIGHTS     weights      those that come with the program
   -v, -q       MDTS_LOG                      warn (also error, info, debug, or a tracing filter)
 
 Exit status: 0 done; 1 the work failed; 2 bad input or usage.";
 
 /// All names, as in the file; in the environment they are in capitals behind `MDTS_`.
-const NAMES: [&str; 7] = ["cluster", "policy", "slots", "data_model", "seed", "logs", "history"];
+const NAMES: [&str; 8] = ["cluster", "policy", "slots", "data_model", "seed", "logs", "history", "weights"];
 
 /// Flags about the cluster and the model, common to most commands.
 #[derive(Debug, Clone, Default, Args)]
@@ -59,6 +60,8 @@ pub(crate) struct OtherFlags<'a> {
     pub(crate) logs: Option<&'a Path>,
     /// `--history`.
     pub(crate) history: Option<&'a Path>,
+    /// `--weights`.
+    pub(crate) weights: Option<&'a Path>,
 }
 
 /// What the sources say, choices still as they are written.
@@ -71,6 +74,7 @@ struct Raw {
     seed: u64,
     logs: PathBuf,
     history: Option<PathBuf>,
+    weights: Option<PathBuf>,
 }
 
 /// What holds after all sources were heard.
@@ -90,6 +94,8 @@ pub(crate) struct Settings {
     pub(crate) logs: PathBuf,
     /// Earlier run times, to predict unknown ones from.
     pub(crate) history: Option<PathBuf>,
+    /// What the learned policies know instead of what comes with the program.
+    pub(crate) weights: Option<PathBuf>,
 }
 
 impl Settings {
@@ -109,6 +115,7 @@ impl Settings {
             seed: raw.seed,
             logs: raw.logs,
             history: raw.history,
+            weights: raw.weights,
         })
     }
 }
@@ -147,6 +154,7 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigErro
         .set_override_option("seed", flags.seed)?
         .set_override_option("logs", path(other.logs))?
         .set_override_option("history", path(other.history))?
+        .set_override_option("weights", path(other.weights))?
         .build()
 }
 

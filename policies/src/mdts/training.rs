@@ -5,9 +5,15 @@
 //! the policy gradient with every candidate's outcome known instead of sampled (Sutton et al.: Policy gradient methods for
 //! reinforcement learning with function approximation, NIPS 1999). The network begins as earliest finish time.
 //!
-//! The same configuration gives the same weights, however many threads there are.
+//! The same configuration gives the same weights, however many threads there are, and however often the training was
+//! interrupted and resumed ([`State`]).
+
+mod state;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,9 +29,12 @@ use super::network::{CANDIDATES, Lesson, PairNetwork, Scorer};
 use super::placer::Raw;
 use super::planner::Planning;
 use super::situation::Job;
+use super::weights::{Training, Weights};
 use super::{lessons, teaching};
-use crate::learn::{Adam, AdamConfig, Gradients, Params, Result};
+use crate::learn::{Adam, AdamConfig, Error, Gradients, Params, Result};
 use crate::{balance, list};
+
+pub use state::State;
 
 /// Weight of the value's error beside the cost.
 const VALUE: f64 = 0.1;
@@ -73,6 +82,50 @@ impl Default for TrainConfig {
     }
 }
 
+impl TrainConfig {
+    /// Most jobs per round: each has a stream of random numbers of its own.
+    const MOST_JOBS: usize = 10_000;
+    /// Most nodes of a cluster.
+    const MOST_NODES: usize = 4096;
+
+    /// Checks that one can train like this.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] naming what is out of range.
+    pub fn check(&self) -> Result<()> {
+        let is_share = |x: f64| (0.0..=1.0).contains(&x);
+        let rules = [
+            (self.rounds > 0, "rounds", self.rounds.to_string(), "at least 1"),
+            (
+                (1..=Self::MOST_JOBS).contains(&self.jobs),
+                "jobs per round",
+                self.jobs.to_string(),
+                "1 to 10000",
+            ),
+            (self.batch > 0, "batch", self.batch.to_string(), "at least 1"),
+            (self.memory >= self.batch, "memory", self.memory.to_string(), "at least as many as the batch"),
+            (
+                self.rate > 0.0 && self.rate < 1.0,
+                "rate",
+                self.rate.to_string(),
+                "more than 0 and less than 1",
+            ),
+            ((2..=Self::MOST_NODES).contains(&self.nodes), "nodes", self.nodes.to_string(), "2 to 4096"),
+            (is_share(self.runs), "runs", self.runs.to_string(), "a share from 0 to 1"),
+            (
+                is_share(self.share) && self.share > 0.0,
+                "share",
+                self.share.to_string(),
+                "more than 0, up to 1",
+            ),
+        ];
+        match rules.into_iter().find(|rule| !rule.0) {
+            Some((_, what, found, expected)) => Err(Error::Setting { what, found, expected }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// How training goes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -107,16 +160,27 @@ pub struct Trainer {
     average: Params,
     round: u64,
     memory: VecDeque<Lesson>,
+    /// The rounds from which the lessons in the memory are.
+    taught: VecDeque<Taught>,
+    curve: Vec<Report>,
     graphs: Vec<Arc<FlatGraph>>,
     validation: Validation,
+}
+
+/// A round that gave lessons: with its weights they can be made again.
+#[derive(Debug)]
+struct Taught {
+    weights: Vec<f32>,
+    lessons: usize,
 }
 
 impl Trainer {
     /// A new network; half of the jobs to learn from are these graphs, if there are any.
     ///
     /// # Errors
-    /// What the network's tensors refuse.
+    /// Those of [`TrainConfig::check`].
     pub fn new(config: TrainConfig, graphs: Vec<Arc<FlatGraph>>) -> Result<Self> {
+        config.check()?;
         let network = PairNetwork::new(&mut Rng::seed_from_u64(config.seed))?;
         let optimizer = Adam::new(network.params(), AdamConfig::default());
         let average = network.params().snapshot()?;
@@ -128,6 +192,8 @@ impl Trainer {
             average,
             round: 0,
             memory: VecDeque::new(),
+            taught: VecDeque::new(),
+            curve: Vec::new(),
             graphs,
             validation,
         })
@@ -148,43 +214,82 @@ impl Trainer {
         self.round
     }
 
+    /// The rounds that were measured.
+    pub fn curve(&self) -> &[Report] {
+        &self.curve
+    }
+
+    /// What the weights' checkpoint is to tell of this training.
+    pub fn card(&self) -> Training {
+        let graphs = self.graphs.iter().map(|graph| graph.name().to_owned()).collect();
+        Training { config: self.config.clone(), round: self.round, curve: self.curve.clone(), graphs }
+    }
+
+    /// Measures the weights as they are: what a training begins with.
+    ///
+    /// # Errors
+    /// None with the network's own weights.
+    pub fn measure(&mut self) -> Result<Report> {
+        let report = Report { round: self.round, cost: 0.0, greedy: 0.0, lessons: 0, plan: None, run: None };
+        let report = self.validation.measure(&Arc::new(Scorer::new(&self.average)?), report);
+        self.curve.push(report);
+        Ok(report)
+    }
+
+    /// Measures other weights on the same validation jobs.
+    pub fn measure_other(&self, weights: &Weights) -> Report {
+        let round = weights.training().round;
+        let report = Report { round, cost: 0.0, greedy: 0.0, lessons: 0, plan: None, run: None };
+        self.validation.measure(&weights.scorer, report)
+    }
+
     /// One round on so many threads, measured on validation jobs if wanted.
     ///
     /// # Errors
     /// [`crate::learn::Error::NotFinite`] if learning broke down; the weights are as before the update then.
     pub fn step(&mut self, threads: usize, measure: bool) -> Result<Report> {
         let scorer = Arc::new(Scorer::new(&self.average)?);
-        let mut rng = self.generator(0);
+        let teacher = state::flat(&self.average)?;
+        let mut rng = generator(self.config.seed, self.round, 0);
         let (fresh, learnt) = std::thread::scope(|scope| {
             let (config, graphs, round) = (&self.config, &self.graphs, self.round);
-            let teacher = scope.spawn({
+            let teaching = scope.spawn({
                 let scorer = scorer.clone();
                 move || teach(config, graphs, round, &scorer, threads)
             });
             let learner =
                 Learner { network: &self.network, optimizer: &mut self.optimizer, average: &self.average };
             let learnt = learner.learn(config, round, &self.memory, &mut rng);
-            (teacher.join(), learnt)
+            (teaching.join(), learnt)
         });
-        let fresh = fresh.unwrap_or_default();
+        let fresh = fresh.unwrap_or_else(|panic| resume_unwind(panic));
         learnt?;
         let (cost, greedy) = judge(&self.network, &fresh)?;
         let lessons = fresh.len();
-        self.memory.extend(fresh);
-        let excess = self.memory.len().saturating_sub(self.config.memory);
-        self.memory.drain(..excess);
+        self.remember(teacher, fresh);
         self.round += 1;
         let mut report = Report { round: self.round, cost, greedy, lessons, plan: None, run: None };
         if measure {
-            let scorer = Arc::new(Scorer::new(&self.average)?);
-            report.plan = Some(self.validation.plan(&scorer));
-            report.run = Some(self.validation.run(&scorer));
+            report = self.validation.measure(&Arc::new(Scorer::new(&self.average)?), report);
+            self.curve.push(report);
         }
         Ok(report)
     }
 
-    fn generator(&self, stream: u64) -> Rng {
-        generator(self.config.seed, self.round, stream)
+    /// Keeps the lessons that the network of these weights gave; the oldest make room.
+    fn remember(&mut self, weights: Vec<f32>, fresh: Vec<Lesson>) {
+        self.taught.push_back(Taught { weights, lessons: fresh.len() });
+        self.memory.extend(fresh);
+        let excess = self.memory.len().saturating_sub(self.config.memory);
+        self.memory.drain(..excess);
+        let mut later: usize = self.taught.iter().map(|t| t.lessons).sum();
+        while let Some(oldest) = self.taught.front() {
+            later -= oldest.lessons;
+            if later < self.memory.len() {
+                break;
+            }
+            self.taught.pop_front();
+        }
     }
 }
 
@@ -329,6 +434,10 @@ impl Validation {
             Some(Case { instance, conditions, heft, eft: trace.makespan() })
         };
         Self { jobs: (0..count).filter_map(|_| case(&mut rng)).filter(|c| c.heft > 0.0).collect() }
+    }
+
+    fn measure(&self, scorer: &Arc<Scorer>, report: Report) -> Report {
+        Report { plan: Some(self.plan(scorer)), run: Some(self.run(scorer)), ..report }
     }
 
     fn mean(&self, ratio: impl Fn(&Case) -> Option<f64>) -> f64 {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::network::{PairNetwork, Scorer};
 use super::situation::FEATURES;
 use super::training::{Report, TrainConfig};
-use crate::learn::{Checkpoint, Header, Result, checkpoint};
+use crate::learn::{Checkpoint, Error, Header, Result, checkpoint};
 
 /// What a checkpoint tells of its training.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Training {
     pub round: u64,
     /// The rounds that were measured on validation jobs, up to these weights.
     pub curve: Vec<Report>,
+    /// Names of the graphs learnt from beside the generated ones.
+    #[serde(default)]
+    pub graphs: Vec<String>,
 }
 
 /// Weights of the network, ready to decide.
@@ -47,7 +50,8 @@ impl Weights {
     /// # Errors
     /// As [`checkpoint::read`] and [`Checkpoint::load`].
     pub fn read(path: &Path) -> Result<Self> {
-        Self::new(&checkpoint::read(path, FEATURES)?)
+        let in_file = |source| Error::InFile { path: path.into(), source: Box::new(source) };
+        Self::new(&checkpoint::read(path, FEATURES)?).map_err(in_file)
     }
 
     /// Reads the bytes of a checkpoint.

@@ -10,7 +10,6 @@ use mdts_core::runner::{Executor, RunEnd, RunReport, Runner, Stop, Stopper, Task
 use mdts_core::{Instance, Placement};
 use mdts_dag::{JobGraph, TaskId};
 use mdts_local::{EmulatedExecutor, LocalExecutor, LocalOptions, log_files};
-use mdts_policies::PolicyInfo;
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -21,12 +20,13 @@ use crate::gantt::{self, Chart, Form};
 use crate::history::{self, HistoryFlag};
 use crate::input::{self, Job, Machines};
 use crate::output::{self, OutputFile};
-use crate::policy::{self, Plan};
+use crate::policy::{self, Plan, Policy};
 use crate::progress::RunProgress;
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::text::{Table, column, count, number};
 use crate::usage::{Meter, Usage};
+use crate::weights::WeightsFlag;
 
 /// What the plan is shown beside.
 const BASELINES: [&str; 4] = ["eft", "fastest-node", "round-robin", "random"];
@@ -52,6 +52,8 @@ pub(crate) struct Run {
     model: ModelFlags,
     #[command(flatten)]
     history: HistoryFlag,
+    #[command(flatten)]
+    weights: WeightsFlag,
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
@@ -115,7 +117,7 @@ struct Ready {
     machines: Machines,
     instance: Arc<Instance>,
     settings: Settings,
-    policy: &'static PolicyInfo,
+    policy: Policy,
     plan: Plan,
     /// Seconds of the run per second of the plan.
     scale: f64,
@@ -168,9 +170,11 @@ impl Run {
             policy: self.policy.as_deref(),
             logs: self.logs.as_deref(),
             history: self.history.path(),
+            weights: self.weights.path(),
         };
         let settings = Settings::load(&self.model, other)?;
-        let policy = policy::find(&settings.policy)?;
+        let info = policy::find(&settings.policy)?;
+        let policy = Policy::new(info, self.weights.load(&[info.name], &settings)?.as_ref());
         let job = input::job(self.dag.as_deref())?;
         let job = history::fill_if_there(job, &settings)?;
         if self.emulate.is_none()
@@ -180,9 +184,9 @@ impl Run {
         }
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
-        let plan = match self.search.search(policy, &instance) {
-            Some(search) => search::plan(search, policy, settings.seed, &instance, quiet)?,
-            None => policy::plan(policy, settings.seed, &instance)?,
+        let plan = match self.search.search(&policy, &instance) {
+            Some(search) => search::plan(search, &policy, settings.seed, &instance, quiet)?,
+            None => policy::plan(&policy, settings.seed, &instance)?,
         };
         let scale = self.emulate.unwrap_or(1.0);
         Ok(Ready { job, machines, instance, settings, policy, plan, scale })
@@ -222,7 +226,7 @@ impl Run {
 async fn drive(ready: &Ready, executor: &mut dyn Executor, quiet: bool) -> Result<RunReport> {
     let seed = ready.settings.seed;
     let placer = match ready.plan.search {
-        Some(_) => search::base(ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
+        Some(_) => search::base(&ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
         None => ready.policy.placer(seed),
     };
     let mut progress = RunProgress::new(ready.job.graph.len(), quiet);
@@ -378,7 +382,8 @@ fn show_plan(ready: &Ready) -> Result<String> {
     );
     let mut rows = vec![(name, makespan, ready.plan.objectives.slr)];
     for name in BASELINES.into_iter().filter(|known| *known != name) {
-        let plan = policy::plan(policy::find(name)?, ready.settings.seed, &ready.instance)?;
+        let plan =
+            policy::plan(&Policy::new(policy::find(name)?, None), ready.settings.seed, &ready.instance)?;
         rows.push((name, plan.objectives.makespan, plan.objectives.slr));
     }
     let numbers = |value: fn(&(&str, f64, f64)) -> f64| column(&rows.iter().map(value).collect::<Vec<_>>());
