@@ -69,14 +69,14 @@ impl Default for TrainConfig {
     fn default() -> Self {
         Self {
             seed: 1,
-            rounds: 1000,
+            rounds: 500,
             jobs: 32,
             updates: 4,
             batch: 256,
             memory: 100_000,
-            rate: 5e-4,
+            rate: 3e-4,
             nodes: 64,
-            runs: 0.3,
+            runs: 0.25,
             share: 0.005,
         }
     }
