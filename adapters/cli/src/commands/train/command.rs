@@ -18,23 +18,22 @@ use crate::output;
 /// Where weights go if nothing else is said.
 const OUT: &str = "mdts.safetensors";
 
-const EXAMPLES: &str = "\
+const HELP: &str = "\
+Learns from plans and simulated runs of random jobs on random clusters. Every few rounds the weights are
+measured: plans beside HEFT's, runs with noise and hidden affinity beside those of online EFT. OUT holds the
+best weights measured so far, OUT.state all that is needed to resume. Ctrl-C ends after the round.
+
+Settings in the configuration: seed, rounds, jobs, updates, batch, memory, rate, nodes, runs, share.
+
 Examples:
   mdts train weights.safetensors --curve curve.csv --plot curve.svg
-  mdts train weights.safetensors --resume          after Ctrl-C or a crash: same configuration, same outcome
+  mdts train weights.safetensors --resume     # after Ctrl-C or a crash; the outcome is the same
   mdts train weights.safetensors --jobs traces/*.json --rounds 300
-  mdts plan workflow.json --policy mdts-raw --weights weights.safetensors
-
-OUT holds the best weights that were measured so far, OUT.state all that is needed to resume. The configuration (TOML)
-may have: seed, rounds, jobs, updates, batch, memory, rate, nodes, runs, share.";
+  mdts plan workflow.json --policy mdts-raw --weights weights.safetensors";
 
 /// Arguments of `mdts train`.
-///
-/// Learns from plans and simulated runs of random jobs on random clusters. Every few rounds the weights are measured:
-/// their plans beside HEFT's, their runs with noise and hidden affinity beside those of online EFT. Ctrl-C ends the
-/// training after the round, with everything saved.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HELP)]
 pub(crate) struct Train {
     /// File for the weights [default: mdts.safetensors]
     #[arg(value_name = "OUT")]

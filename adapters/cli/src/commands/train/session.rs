@@ -73,7 +73,7 @@ impl Session {
         }
         while self.trainer.round() < rounds && !stop.load(Ordering::Relaxed) {
             let next = self.trainer.round() + 1;
-            let measure = next % every == 0 || next == rounds;
+            let measure = next.is_multiple_of(every) || next == rounds;
             let round = self.trainer.step(threads, measure).map_err(Error::learning)?;
             let is_better = measure && self.keep(&round)?;
             self.progress.show(&round, is_better);
