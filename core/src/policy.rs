@@ -55,6 +55,16 @@ impl<P: Placer + ?Sized> Placer for Box<P> {
     }
 }
 
+impl<P: Placer + ?Sized> Placer for &mut P {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
+        (**self).place(step, decisions)
+    }
+
+    fn watches_progress(&self) -> bool {
+        (**self).watches_progress()
+    }
+}
+
 impl<P: Planner + ?Sized> Planner for Box<P> {
     fn plan(&self, instance: &Instance, rng: &mut Rng) -> Result<Schedule> {
         (**self).plan(instance, rng)

@@ -6,7 +6,7 @@ use mdts_core::roles::{Planned, Simulated};
 use mdts_core::{Placer, Planner, Rng, Schedule};
 use rand::{Rng as _, SeedableRng};
 
-use crate::{Error, Result, balance, list, search};
+use crate::{Error, Result, balance, list, mdts, search};
 
 /// Which of the two traits a policy implements itself; the adapters of core give it the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,6 +15,8 @@ pub enum Role {
     Planner,
     /// Places ready tasks while a job runs.
     Placer,
+    /// Either.
+    Both,
 }
 
 impl fmt::Display for Role {
@@ -22,6 +24,7 @@ impl fmt::Display for Role {
         f.write_str(match self {
             Self::Planner => "planner",
             Self::Placer => "placer",
+            Self::Both => "both",
         })
     }
 }
@@ -59,13 +62,14 @@ pub struct PolicyInfo {
 enum Make {
     Planner(fn() -> Box<dyn Planner>),
     Placer(fn(Rng) -> Box<dyn Placer>),
+    Both(fn() -> Box<dyn Planner>, fn(Rng) -> Box<dyn Placer>),
 }
 
 impl PolicyInfo {
-    /// The policy in its own role. `seed` is for what it draws as a placer.
+    /// The policy in its own role, as a planner if it has both. `seed` is for what it draws as a placer.
     pub fn build(&self, seed: u64) -> AnyPolicy {
         match self.make {
-            Make::Planner(make) => AnyPolicy::Planner(make()),
+            Make::Planner(make) | Make::Both(make, _) => AnyPolicy::Planner(make()),
             Make::Placer(make) => AnyPolicy::Placer(make(Rng::seed_from_u64(seed))),
         }
     }
@@ -73,7 +77,7 @@ impl PolicyInfo {
     /// The policy as a planner: itself, or [`Simulated`].
     pub fn planner(&self) -> Box<dyn Planner> {
         match self.make {
-            Make::Planner(make) => make(),
+            Make::Planner(make) | Make::Both(make, _) => make(),
             Make::Placer(make) => {
                 // The first plan draws what the placer of the same seed draws.
                 Box::new(Simulated::new(move |rng: &mut Rng| {
@@ -93,7 +97,7 @@ impl PolicyInfo {
                 let planned = Planned::new(make(), Rng::seed_from_u64(seed));
                 Box::new(planned.replan_when_late(LATE))
             }
-            Make::Placer(make) => make(Rng::seed_from_u64(seed)),
+            Make::Placer(make) | Make::Both(_, make) => make(Rng::seed_from_u64(seed)),
         }
     }
 
@@ -163,6 +167,29 @@ macro_rules! placer {
             make: Make::Placer($make),
         }
     };
+}
+
+/// The weights of this crate. Should they not be readable, which a test rules out, list policies stand in.
+fn shipped() -> Option<mdts::Weights> {
+    mdts::Weights::shipped()
+        .inspect_err(
+            |error| tracing::warn!(%error, "the learned policy has no weights, HEFT and EFT stand in"),
+        )
+        .ok()
+}
+
+fn learned_planner<P: Planner + 'static>(make: fn(mdts::Weights) -> P) -> Box<dyn Planner> {
+    match shipped() {
+        Some(weights) => Box::new(make(weights)),
+        None => Box::new(list::Heft),
+    }
+}
+
+fn learned_placer(_: Rng) -> Box<dyn Placer> {
+    match shipped() {
+        Some(weights) => Box::new(mdts::MdtsRaw::new(weights).placer()),
+        None => Box::<balance::Eft>::default(),
+    }
 }
 
 static POLICIES: &[PolicyInfo] = &[
@@ -287,4 +314,21 @@ static POLICIES: &[PolicyInfo] = &[
         "Kirkpatrick, Gelatt, Vecchi 1983; Hartmann 1998",
         "those of the list policies, and i (n + e)"
     ),
+    PolicyInfo {
+        name: "mdts",
+        role: Role::Both,
+        about: "plans: the shortest of mdts-raw's and the list policies', improved as by search; runs: mdts-raw",
+        source: "Zhang, Qi, Wang, Sun, Liao 2019",
+        complexity: "those of mdts-raw and search",
+        make: Make::Both(|| learned_planner(mdts::Mdts::new), learned_placer),
+    },
+    PolicyInfo {
+        name: "mdts-raw",
+        role: Role::Both,
+        about: "a trained network scores all nodes for all ready tasks in one call; plans fill gaps like HEFT, runs bind \
+                late and learn from observed run times",
+        source: "Zhang, Qi, Wang, Sun, Liao 2019",
+        complexity: "n p log n + e p",
+        make: Make::Both(|| learned_planner(mdts::MdtsRaw::new), learned_placer),
+    },
 ];

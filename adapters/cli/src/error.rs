@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use mdts_core::Error as CoreError;
+use mdts_policies::learn::Error as LearnError;
 use mdts_policies::predict::Error as PredictError;
 
 /// Errors of the command line.
@@ -21,7 +22,10 @@ pub(crate) enum Error {
     Predict(PredictError),
     /// Something cannot be learned.
     #[error("learning: {0}")]
-    Learn(mdts_policies::learn::Error),
+    Learn(LearnError),
+    /// A file of weights, or of a training, cannot be used.
+    #[error(transparent)]
+    Checkpoint(LearnError),
     /// A flag or a setting makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -77,6 +81,23 @@ impl From<PredictError> for Error {
 }
 
 impl Error {
+    /// What was wrong with a file that holds weights.
+    pub(crate) fn reading(error: LearnError) -> Self {
+        match error {
+            LearnError::Io { path, source } => Self::Input { path, source },
+            other => Self::Checkpoint(other),
+        }
+    }
+
+    /// What was wrong when something was learned or its outcome written.
+    pub(crate) fn learning(error: LearnError) -> Self {
+        match error {
+            LearnError::Io { path, source } => Self::Output { path, source },
+            LearnError::Setting { .. } => Self::Usage(error.to_string()),
+            other => Self::Learn(other),
+        }
+    }
+
     /// 1 if the work failed, 2 if what was asked for is wrong.
     pub(crate) fn exit_code(&self) -> ExitCode {
         let failed = match self {
@@ -93,9 +114,12 @@ impl Error {
             | Self::Plot(_)
             | Self::Stdout(_)
             | Self::System { .. } => true,
-            Self::Dag(_) | Self::Predict(_) | Self::Usage(_) | Self::Input { .. } | Self::Output { .. } => {
-                false
-            }
+            Self::Dag(_)
+            | Self::Predict(_)
+            | Self::Checkpoint(_)
+            | Self::Usage(_)
+            | Self::Input { .. }
+            | Self::Output { .. } => false,
         };
         ExitCode::from(if failed { 1 } else { 2 })
     }

@@ -7,6 +7,7 @@ mod error;
 mod gantt;
 mod history;
 mod input;
+mod interrupt;
 mod journal;
 mod output;
 mod plot;
@@ -16,6 +17,7 @@ mod search;
 mod settings;
 mod text;
 mod usage;
+mod weights;
 
 use std::process::ExitCode;
 

@@ -107,6 +107,17 @@ impl OutputFile {
         &self.path
     }
 
+    /// Writes all of it for now, to be replaced later. A device, which would get it twice, is left alone.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub(crate) fn update(&self, text: &str) -> Result<()> {
+        if self.device.is_some() {
+            return Ok(());
+        }
+        replace(&target(&self.path), text).map_err(|source| Error::Output { path: self.path.clone(), source })
+    }
+
     /// Writes all of it.
     ///
     /// # Errors
@@ -121,7 +132,7 @@ impl OutputFile {
 }
 
 /// The file behind a link.
-fn target(path: &Path) -> PathBuf {
+pub(crate) fn target(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.into())
 }
 

@@ -1,4 +1,4 @@
-//! The picture of a comparison: horizontal bars per policy, the best on top, with the lower bound.
+//! Pictures of numbers: horizontal bars per policy, the best on top, with the lower bound; and lines over time.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -10,6 +10,20 @@ use crate::text::number;
 const WIDTH: u32 = 1000;
 const BAR: u32 = 24;
 const FONT: &str = "system-ui, Helvetica, Arial, sans-serif";
+
+/// Height of a panel of lines.
+const LINES: u32 = 320;
+const COLOURS: [RGBColor; 3] = [RGBColor(68, 119, 170), RGBColor(34, 136, 51), RGBColor(170, 51, 119)];
+
+/// Lines that share their axes.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    pub(crate) title: String,
+    /// A line across, for what the others are compared with.
+    pub(crate) level: Option<f64>,
+    /// Name and points; at most three lines.
+    pub(crate) lines: Vec<(&'static str, Vec<(f64, f64)>)>,
+}
 
 /// One group of bars.
 #[derive(Debug)]
@@ -50,6 +64,77 @@ pub(crate) fn draw(panels: &[Panel], form: Form) -> Result<String> {
         Form::Svg => svg,
         Form::Html => gantt::embed("Comparison of policies", &svg),
     })
+}
+
+/// Draws all panels below each other; `measure` is what their lower axis counts.
+///
+/// # Errors
+/// [`Error::Plot`].
+pub(crate) fn draw_lines(title: &str, measure: &str, panels: &[Lines], form: Form) -> Result<String> {
+    let mut svg = String::new();
+    {
+        let height = panels.len() as u32 * LINES;
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        area.fill(&WHITE).map_err(failed)?;
+        for (panel, area) in panels.iter().zip(area.split_evenly((panels.len(), 1))) {
+            draw_panel_of_lines(panel, measure, &area).map_err(failed)?;
+        }
+        area.present().map_err(failed)?;
+    }
+    Ok(match form {
+        Form::Svg => svg,
+        Form::Html => gantt::embed(title, &svg),
+    })
+}
+
+/// The smallest range that holds all values, with some room; never empty.
+fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
+    let (low, high) = values
+        .filter(|x| x.is_finite())
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+    if low > high {
+        return 0.0..1.0;
+    }
+    let room = if high > low { (high - low) * 0.08 } else { 0.5 };
+    low - room..high + room
+}
+
+fn draw_panel_of_lines(panel: &Lines, measure: &str, area: &Area<'_>) -> Drawn {
+    let points = || panel.lines.iter().flat_map(|line| line.1.iter().copied());
+    let last = points().map(|p| p.0).fold(1.0, f64::max);
+    let mut chart = ChartBuilder::on(area)
+        .caption(&panel.title, (FONT, 18))
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(70)
+        .build_cartesian_2d(0.0..last, range(points().map(|p| p.1).chain(panel.level)))?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(RGBColor(218, 223, 229))
+        .axis_style(RGBColor(140, 150, 160))
+        .x_desc(measure)
+        .x_label_formatter(&|x| number(*x))
+        .y_label_formatter(&|y| number(*y))
+        .label_style((FONT, 13))
+        .draw()?;
+    if let Some(level) = panel.level {
+        let line = [(0.0, level), (last, level)];
+        chart.draw_series([PathElement::new(line, RGBColor(194, 24, 91).stroke_width(1))])?;
+    }
+    for ((name, points), colour) in panel.lines.iter().zip(COLOURS) {
+        let style = colour.stroke_width(2);
+        chart
+            .draw_series(LineSeries::new(points.iter().copied(), style))?
+            .label(*name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
+    }
+    if panel.lines.len() > 1 {
+        let mut legend = chart.configure_series_labels();
+        legend.position(SeriesLabelPosition::UpperRight).background_style(WHITE.mix(0.85));
+        legend.border_style(RGBColor(218, 223, 229)).label_font((FONT, 13)).draw()?;
+    }
+    Ok(())
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {

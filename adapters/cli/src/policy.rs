@@ -3,9 +3,13 @@
 use std::time::Instant;
 
 use mdts_core::engine::Step;
-use mdts_core::{Bounds, Decisions, Instance, Objectives, Placer, Schedule, lower_bounds, objectives};
+use mdts_core::roles::Planned;
+use mdts_core::{
+    Bounds, Decisions, Instance, Objectives, Placer, Planner, Schedule, lower_bounds, objectives,
+};
 use mdts_dag::generate::seeded;
 use mdts_policies::PolicyInfo;
+use mdts_policies::mdts::{Mdts, MdtsRaw, Weights};
 
 use crate::error::{Error, Result};
 use crate::search::Trace;
@@ -16,6 +20,67 @@ use crate::search::Trace;
 /// [`Error::Usage`] that offers the nearest name.
 pub(crate) fn find(name: &str) -> Result<&'static PolicyInfo> {
     mdts_policies::find(name).map_err(|error| Error::Usage(format!("{error}; mdts policies describes them")))
+}
+
+/// A policy of the registry, with weights of its own if it is a learned one and was given some.
+#[derive(Debug, Clone)]
+pub(crate) struct Policy {
+    pub(crate) info: &'static PolicyInfo,
+    learned: Option<Learned>,
+}
+
+/// A learned policy whose weights are not those of the registry.
+#[derive(Debug, Clone)]
+enum Learned {
+    Guarded(Mdts),
+    Raw(MdtsRaw),
+}
+
+/// As in the registry: a plan is made anew when a task is late by this part of the first plan's span.
+const LATE: f64 = 0.1;
+
+impl Policy {
+    /// The policy, with these weights if it has any.
+    pub(crate) fn new(info: &'static PolicyInfo, weights: Option<&Weights>) -> Self {
+        let learned = match (info.name, weights) {
+            ("mdts", Some(weights)) => Some(Learned::Guarded(Mdts::new(weights.clone()))),
+            ("mdts-raw", Some(weights)) => Some(Learned::Raw(MdtsRaw::new(weights.clone()))),
+            _ => None,
+        };
+        Self { info, learned }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &'static str {
+        self.info.name
+    }
+
+    /// The policy as a planner.
+    pub(crate) fn planner(&self) -> Box<dyn Planner> {
+        match &self.learned {
+            None => self.info.planner(),
+            Some(Learned::Guarded(policy)) => Box::new(policy.clone()),
+            Some(Learned::Raw(policy)) => Box::new(policy.clone()),
+        }
+    }
+
+    /// The policy as a placer.
+    pub(crate) fn placer(&self, seed: u64) -> Box<dyn Placer> {
+        match &self.learned {
+            None => self.info.placer(seed),
+            Some(Learned::Guarded(policy)) => Box::new(policy.raw().placer()),
+            Some(Learned::Raw(policy)) => Box::new(policy.placer()),
+        }
+    }
+
+    /// A placer that follows a plan; the policy plans the rest when that is late.
+    pub(crate) fn placer_with_plan(&self, plan: Schedule, seed: u64) -> Box<dyn Placer> {
+        if self.learned.is_none() {
+            return self.info.placer_with_plan(plan, seed);
+        }
+        let planned = Planned::new(self.planner(), seeded(seed));
+        Box::new(planned.replan_when_late(LATE).beginning_with(plan))
+    }
 }
 
 /// A verified schedule with its measures.
@@ -68,11 +133,11 @@ impl Plan {
 ///
 /// # Errors
 /// The policy's own, and [`Error::InvalidPlan`] if its schedule breaks a rule.
-pub(crate) fn plan(policy: &'static PolicyInfo, seed: u64, instance: &Instance) -> Result<Plan> {
+pub(crate) fn plan(policy: &Policy, seed: u64, instance: &Instance) -> Result<Plan> {
     let planner = policy.planner();
     let begin = Instant::now();
     let schedule = planner.plan(instance, &mut seeded(seed))?;
-    Plan::measured(policy.name, schedule, begin.elapsed().as_secs_f64(), instance)
+    Plan::measured(policy.name(), schedule, begin.elapsed().as_secs_f64(), instance)
 }
 
 /// A placer that adds up the wall time of its decisions.

@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use mdts_core::Instance;
 use mdts_dag::generate::seeded;
-use mdts_policies::PolicyInfo;
 use mdts_policies::search::{Budget, Control, Found, Search, Start};
-use tokio::signal::unix::{SignalKind, signal};
 
-use crate::error::{Error, Result};
-use crate::policy::{self, Plan};
+use crate::error::Result;
+use crate::interrupt;
+use crate::policy::{self, Plan, Policy};
 use crate::progress;
 use crate::text::number;
 
@@ -27,8 +26,8 @@ const LONGEST: f64 = 1e9;
 /// Time between two looks at whether Ctrl-C was pressed, and how long the search may take to end itself after that.
 const TICK: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_millis(100);
-/// Status of a process that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
+/// What is said when Ctrl-C was pressed.
+const SAID: &str = "interrupted: the search ends with the best plan so far; press Ctrl-C again for none";
 
 /// Flags about the search, common to several commands.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -54,8 +53,8 @@ fn trials(text: &str) -> Result<u64, String> {
 
 impl SearchFlags {
     /// The search that flags ask for; if they do not, but the policy is a search, its own.
-    pub(crate) fn search(self, policy: &PolicyInfo, instance: &Instance) -> Option<Search> {
-        let own = || (policy.name == NAME).then(|| Search::quick(instance));
+    pub(crate) fn search(self, policy: &Policy, instance: &Instance) -> Option<Search> {
+        let own = || (policy.name() == NAME).then(|| Search::quick(instance));
         self.budget().map(Search::new).or_else(own)
     }
 
@@ -103,8 +102,8 @@ impl Trace {
 ///
 /// # Errors
 /// None: the registry has it.
-pub(crate) fn base(policy: &'static PolicyInfo) -> Result<&'static PolicyInfo> {
-    if policy.name == NAME { policy::find(BASE) } else { Ok(policy) }
+pub(crate) fn base(policy: &Policy) -> Result<Policy> {
+    if policy.name() == NAME { Ok(Policy::new(policy::find(BASE)?, None)) } else { Ok(policy.clone()) }
 }
 
 /// Searches and verifies; Ctrl-C ends the process, as nothing is lost but a plan.
@@ -113,7 +112,7 @@ pub(crate) fn base(policy: &'static PolicyInfo) -> Result<&'static PolicyInfo> {
 /// Those of [`policy::plan`].
 pub(crate) fn plan(
     search: Search,
-    policy: &'static PolicyInfo,
+    policy: &Policy,
     seed: u64,
     instance: &Instance,
     quiet: bool,
@@ -135,19 +134,19 @@ pub(crate) fn plan(
 /// Those of [`policy::plan`], and [`Error::System`].
 pub(crate) fn plan_until_interrupted(
     search: Search,
-    policy: &'static PolicyInfo,
+    policy: &Policy,
     seed: u64,
     instance: &Arc<Instance>,
     quiet: bool,
 ) -> Result<Plan> {
     let begin = Instant::now();
     let stop = Arc::new(AtomicBool::new(false));
-    obey_interrupts(stop.clone())?;
+    interrupt::obey(stop.clone(), SAID)?;
     tracing::info!("searching; Ctrl-C ends the search with the best plan so far");
     let bar = progress::search(quiet);
     let (sender, better) = channel();
     let searcher = {
-        let (instance, stop, bar) = (instance.clone(), stop.clone(), bar.clone());
+        let (policy, instance, stop, bar) = (policy.clone(), instance.clone(), stop.clone(), bar.clone());
         thread::spawn(move || {
             let mut best = f64::INFINITY;
             let mut observe = |found: &Found| {
@@ -158,7 +157,7 @@ pub(crate) fn plan_until_interrupted(
                     sender.send(found.clone()).ok(); // nobody waits for it after an interrupt
                 }
             };
-            improve(search, policy, seed, &instance, &stop, &mut observe)
+            improve(search, &policy, seed, &instance, &stop, &mut observe)
         })
     };
     let mut best = None;
@@ -186,14 +185,14 @@ pub(crate) fn plan_until_interrupted(
 
 fn improve(
     search: Search,
-    policy: &'static PolicyInfo,
+    policy: &Policy,
     seed: u64,
     instance: &Instance,
     stop: &AtomicBool,
     observe: &mut dyn FnMut(&Found),
 ) -> Result<Found> {
     let policy = base(policy)?;
-    let start = Start { policy: policy.name, planner: &*policy.planner() };
+    let start = Start { policy: policy.name(), planner: &*policy.planner() };
     let begin = Instant::now();
     let control = Control { stop, clock: &|| begin.elapsed(), observe };
     Ok(search.improve_from(start, instance, &mut seeded(seed), control)?)
@@ -220,26 +219,4 @@ fn measured(
     };
     let plan = Plan::measured(NAME, found.schedule, begin.elapsed().as_secs_f64(), instance)?;
     Ok(Plan { search: Some(trace), ..plan })
-}
-
-/// From now on the first Ctrl-C raises `stop`, and one while it is raised ends the process.
-fn obey_interrupts(stop: Arc<AtomicBool>) -> Result<()> {
-    let error = |source| Error::System { what: "cannot watch signals", source };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(error)?;
-    let mut interrupts = {
-        let _inside = runtime.enter();
-        signal(SignalKind::interrupt()).map_err(error)?
-    };
-    let watch = async move {
-        while interrupts.recv().await.is_some() {
-            if stop.swap(true, Ordering::Relaxed) {
-                std::process::exit(INTERRUPTED);
-            }
-            tracing::warn!(
-                "interrupted: the search ends with the best plan so far; press Ctrl-C again for none"
-            );
-        }
-    };
-    thread::spawn(move || runtime.block_on(watch));
-    Ok(())
 }

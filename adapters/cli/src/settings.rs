@@ -28,13 +28,14 @@ Settings: a flag comes before the environment, that before mdts.toml in the curr
   --logs       MDTS_LOGS        logs         .mdts/logs/TIME-PROCESS, one per run
   --durability MDTS_DURABILITY  durability    process
   --history    MDTS_HISTORY     history      none; unknown run times count as the mean of the known ones
+  --weights    MDTS_WEIGHTS     weights      those that come with the program
   -v, -q       MDTS_LOG                      warn (also error, info, debug, or a tracing filter)
 
 Exit status: 0 done; 1 the work failed; 2 bad input or usage.";
 
 /// All names, as in the file; in the environment they are in capitals behind `MDTS_`.
-const NAMES: [&str; 8] =
-    ["cluster", "policy", "slots", "data_model", "seed", "logs", "history", "durability"];
+const NAMES: [&str; 9] =
+    ["cluster", "policy", "slots", "data_model", "seed", "logs", "history", "weights", "durability"];
 
 /// Flags about the cluster and the model, common to most commands.
 #[derive(Debug, Clone, Default, Args)]
@@ -64,6 +65,8 @@ pub(crate) struct OtherFlags<'a> {
     pub(crate) history: Option<&'a Path>,
     /// `--durability`.
     pub(crate) durability: Option<Durability>,
+    /// `--weights`.
+    pub(crate) weights: Option<&'a Path>,
 }
 
 /// What the sources say, choices still as they are written.
@@ -77,6 +80,7 @@ struct Raw {
     logs: PathBuf,
     history: Option<PathBuf>,
     durability: String,
+    weights: Option<PathBuf>,
 }
 
 /// What holds after all sources were heard.
@@ -98,6 +102,8 @@ pub(crate) struct Settings {
     pub(crate) history: Option<PathBuf>,
     /// What recorded events survive.
     pub(crate) durability: Durability,
+    /// What the learned policies know instead of what comes with the program.
+    pub(crate) weights: Option<PathBuf>,
 }
 
 impl Settings {
@@ -118,6 +124,7 @@ impl Settings {
             logs: raw.logs,
             history: raw.history,
             durability: choice("durability", &raw.durability, &merged)?,
+            weights: raw.weights,
         })
     }
 }
@@ -158,6 +165,7 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigErro
         .set_override_option("logs", path(other.logs))?
         .set_override_option("history", path(other.history))?
         .set_override_option("durability", other.durability.map(Choice::word))?
+        .set_override_option("weights", path(other.weights))?
         .build()
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn positions(instance: &Instance) -> Vec<u32> {
 /// All tasks by falling rank. Tasks without work tie with their children; topological order then decides.
 ///
 /// A rank that never rises from parent to child, such as [`upward`], gives an order that keeps parents first.
-pub(super) fn by_falling_rank(instance: &Instance, rank: &[f64]) -> Vec<TaskId> {
+pub(crate) fn by_falling_rank(instance: &Instance, rank: &[f64]) -> Vec<TaskId> {
     let mut order = instance.graph().topological_order().to_vec();
     order.sort_by(|a, b| rank[b.index()].total_cmp(&rank[a.index()])); // stable
     order

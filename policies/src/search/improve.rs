@@ -151,8 +151,13 @@ impl Search {
     /// A search that takes about a second at most and finds the same on every machine: 20,000 iterations, fewer for
     /// large instances.
     pub fn quick(instance: &Instance) -> Self {
+        Self::short(instance, 1)
+    }
+
+    /// So many times a quick search.
+    pub(crate) fn short(instance: &Instance, times: u64) -> Self {
         let size = (instance.tasks() + instance.graph().edge_count() + 1) as u64;
-        Self::new(Budget::Iterations((QUICK_STEPS / size).clamp(1, QUICK)))
+        Self::new(Budget::Iterations((times * QUICK_STEPS / size).clamp(1, times * QUICK)))
     }
 
     /// Searches from the list policies. `stop` and `clock` are those of [`Control`].

@@ -20,11 +20,12 @@ use crate::history::{self, HistoryFlag};
 use crate::input::{self, Machines};
 use crate::output::{self, OutputFile};
 use crate::plot::{self, Panel};
-use crate::policy::{self, Timed};
+use crate::policy::{self, Policy, Timed};
 use crate::progress;
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::text::{Table, column, count, number};
+use crate::weights::WeightsFlag;
 
 /// Seeds under noise when none are asked for.
 const SEEDS_UNDER_NOISE: u64 = 10;
@@ -46,6 +47,8 @@ pub(crate) struct Compare {
     model: ModelFlags,
     #[command(flatten)]
     history: HistoryFlag,
+    #[command(flatten)]
+    weights: WeightsFlag,
     /// Sigma of lognormal factors on run times, that policies do not know
     #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     noise: f64,
@@ -110,9 +113,13 @@ impl Compare {
     pub(super) fn carry_out(&self, quiet: bool) -> Result<()> {
         let settings = Settings::load(
             &self.model,
-            OtherFlags { history: self.history.path(), ..OtherFlags::default() },
+            OtherFlags {
+                history: self.history.path(),
+                weights: self.weights.path(),
+                ..OtherFlags::default()
+            },
         )?;
-        let policies = self.policies()?;
+        let policies = self.policies(&settings)?;
         self.conditions(settings.seed, 1.0)?;
         let form = self.plot.as_deref().map(Form::of).transpose()?;
         let plot = OutputFile::create_if(self.plot.as_deref())?;
@@ -125,8 +132,8 @@ impl Compare {
         let bar = progress::steps((cases.len() * policies.len()) as u64, quiet);
         let mut rows = Vec::new();
         for case in &cases {
-            for &policy in &policies {
-                bar.set_message(format!("{} on {}", policy.name, case.dag));
+            for policy in &policies {
+                bar.set_message(format!("{} on {}", policy.name(), case.dag));
                 rows.push(self.measure(case, policy, settings.seed, seeds, ideal)?);
                 bar.inc(1);
             }
@@ -160,7 +167,7 @@ impl Compare {
         }
     }
 
-    fn policies(&self) -> Result<Vec<&'static PolicyInfo>> {
+    fn policies(&self, settings: &Settings) -> Result<Vec<Policy>> {
         let mut chosen: Vec<&'static PolicyInfo> = Vec::new();
         for name in self.policies.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
             let more: Vec<_> = match name {
@@ -179,7 +186,9 @@ impl Compare {
         if self.search.are_given() && !chosen.iter().any(|p| p.name == search::NAME) {
             chosen.push(policy::find(search::NAME)?);
         }
-        Ok(chosen)
+        let names: Vec<&str> = chosen.iter().map(|policy| policy.name).collect();
+        let weights = self.weights.load(&names, settings)?;
+        Ok(chosen.into_iter().map(|info| Policy::new(info, weights.as_ref())).collect())
     }
 
     fn cases(&self, settings: &Settings, machines: &Machines) -> Result<Vec<Case>> {
@@ -222,17 +231,10 @@ impl Compare {
         Ok(conditions)
     }
 
-    fn measure(
-        &self,
-        case: &Case,
-        policy: &'static PolicyInfo,
-        first: u64,
-        seeds: u64,
-        ideal: bool,
-    ) -> Result<Row> {
+    fn measure(&self, case: &Case, policy: &Policy, first: u64, seeds: u64, ideal: bool) -> Result<Row> {
         let bound = lower_bounds(&case.instance).best();
         let search =
-            if policy.name == search::NAME { self.search.search(policy, &case.instance) } else { None };
+            if policy.name() == search::NAME { self.search.search(policy, &case.instance) } else { None };
         let searched = |seed| match search {
             Some(search) => search::plan(search, policy, seed, &case.instance, true).map(Some),
             None => Ok(None),
@@ -262,7 +264,7 @@ impl Compare {
         let makespans = || runs.iter().map(|(o, _)| o.makespan);
         Ok(Row {
             dag: case.dag.clone(),
-            policy: policy.name,
+            policy: policy.name(),
             makespan: mean(|o| o.makespan),
             makespan_low: makespans().fold(f64::INFINITY, f64::min),
             makespan_high: makespans().fold(0.0, f64::max),

@@ -13,6 +13,7 @@ mod predict;
 mod reproduce;
 mod run;
 mod status;
+mod train;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Bench(bench::Bench),
     /// Learn run times from workflows, or measure how well they are predicted
     Predict(predict::Predict),
+    /// Learn weights for the policies mdts and mdts-raw
+    Train(train::Train),
     /// Repeat the comparison of a paper that a policy comes from
     Reproduce(reproduce::Reproduce),
     /// List the policies
@@ -70,6 +73,7 @@ pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
         Command::Convert(command) => command.carry_out(args.quiet).map(done),
         Command::Bench(command) => command.carry_out(args.quiet).map(done),
         Command::Predict(command) => command.carry_out(args.quiet).map(done),
+        Command::Train(command) => command.carry_out(args.quiet).map(done),
         Command::Reproduce(command) => command.carry_out(args.quiet).map(done),
         Command::Policies(command) => command.carry_out().map(done),
         Command::Completions(command) => command.carry_out().map(done),

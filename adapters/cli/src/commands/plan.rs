@@ -13,10 +13,11 @@ use crate::gantt::{self, Chart, Form};
 use crate::history::{self, HistoryFlag};
 use crate::input::{self, Machines};
 use crate::output::{self, OutputFile};
-use crate::policy;
+use crate::policy::{self, Policy};
 use crate::search::{self, SearchFlags, Trace};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::text::{Table, column, count, meter, number};
+use crate::weights::WeightsFlag;
 
 /// Most nodes in the table of utilisation.
 const MOST_NODES: usize = 24;
@@ -35,6 +36,8 @@ pub(crate) struct Plan {
     model: ModelFlags,
     #[command(flatten)]
     history: HistoryFlag,
+    #[command(flatten)]
+    weights: WeightsFlag,
     /// Write the plan as JSON
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -110,10 +113,12 @@ impl Plan {
         let other = OtherFlags {
             policy: self.policy.as_deref(),
             history: self.history.path(),
+            weights: self.weights.path(),
             ..OtherFlags::default()
         };
         let settings = Settings::load(&self.model, other)?;
-        let policy = policy::find(&settings.policy)?;
+        let info = policy::find(&settings.policy)?;
+        let policy = Policy::new(info, self.weights.load(&[info.name], &settings)?.as_ref());
         if let (Some(plan), Some(gantt)) = (&self.output, &self.gantt)
             && plan == gantt
         {
@@ -129,9 +134,9 @@ impl Plan {
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
 
-        let plan = match self.search.search(policy, &instance) {
-            Some(search) => search::plan_until_interrupted(search, policy, settings.seed, &instance, quiet)?,
-            None => policy::plan(policy, settings.seed, &instance)?,
+        let plan = match self.search.search(&policy, &instance) {
+            Some(search) => search::plan_until_interrupted(search, &policy, settings.seed, &instance, quiet)?,
+            None => policy::plan(&policy, settings.seed, &instance)?,
         };
         let report = report(&job.graph, &instance, settings.seed, &plan);
         let mut text = if quiet { String::new() } else { show(&report, &instance, &machines, &plan) };

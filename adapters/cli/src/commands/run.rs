@@ -11,7 +11,6 @@ use mdts_core::runner::{Executor, RunReport, Runner, Stop, Stopper, TaskOutcome}
 use mdts_core::{Instance, Placement};
 use mdts_dag::{JobGraph, TaskId};
 use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions, log_files};
-use mdts_policies::PolicyInfo;
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -23,12 +22,13 @@ use crate::history::{self, HistoryFlag};
 use crate::input::{self, Job, Machines};
 use crate::journal::{self, Kept};
 use crate::output::{self, OutputFile};
-use crate::policy::{self, Plan};
+use crate::policy::{self, Plan, Policy};
 use crate::progress::RunProgress;
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::text::{Table, column, count, number};
 use crate::usage::{Meter, Usage};
+use crate::weights::WeightsFlag;
 
 /// What the plan is shown beside.
 const BASELINES: [&str; 4] = ["eft", "fastest-node", "round-robin", "random"];
@@ -56,6 +56,8 @@ pub(crate) struct Run {
     model: ModelFlags,
     #[command(flatten)]
     history: HistoryFlag,
+    #[command(flatten)]
+    weights: WeightsFlag,
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
@@ -130,7 +132,7 @@ struct Ready {
     machines: Machines,
     instance: Arc<Instance>,
     settings: Settings,
-    policy: &'static PolicyInfo,
+    policy: Policy,
     plan: Plan,
     /// Sleep instead of running commands, by this factor.
     emulate: Option<f64>,
@@ -196,6 +198,7 @@ impl Run {
             logs: self.logs.as_deref().or(own_logs.as_deref()),
             history: self.history.path(),
             durability: self.durability,
+            weights: self.weights.path(),
         };
         let settings = Settings::load(&self.model, other)?;
         match &self.journal {
@@ -207,7 +210,7 @@ impl Run {
     /// A new run.
     fn begin(&self, settings: Settings, quiet: bool) -> Result<(Ready, Option<Journal>)> {
         let locked = self.journal.as_ref().map(|folder| journal::lock_new(folder)).transpose()?;
-        let policy = policy::find(&settings.policy)?;
+        let policy = self.policy(&settings.policy, &settings)?;
         let read = input::job(self.dag.as_deref())?;
         let source = read.graph.clone();
         let job = history::fill_if_there(read, &settings)?;
@@ -216,7 +219,7 @@ impl Run {
         }
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
-        let plan = self.plan(policy, settings.seed, &instance, quiet)?;
+        let plan = self.plan(&policy, settings.seed, &instance, quiet)?;
         let folder = self.working_folder()?;
         let journal = locked.map(|locked| {
             let new = journal::New {
@@ -225,7 +228,7 @@ impl Run {
                 machines: &machines,
                 instance: &instance,
                 settings: &settings,
-                policy: policy.name,
+                policy: policy.name(),
                 folder: &folder,
                 emulate: self.emulate,
             };
@@ -255,8 +258,8 @@ impl Run {
         if self.logs.is_none() {
             settings.logs = kept.logs;
         }
-        let policy = policy::find(self.policy.as_deref().unwrap_or(&kept.policy))?;
-        let plan = self.plan(policy, settings.seed, &instance, quiet)?;
+        let policy = self.policy(self.policy.as_deref().unwrap_or(&kept.policy), &settings)?;
+        let plan = self.plan(&policy, settings.seed, &instance, quiet)?;
         let Kept { job, machines, folder: working, emulate, .. } = kept;
         let kept_in = Some(folder.to_owned());
         let ready = Ready {
@@ -273,13 +276,13 @@ impl Run {
         Ok((ready, Some(journal)))
     }
 
-    fn plan(
-        &self,
-        policy: &'static PolicyInfo,
-        seed: u64,
-        instance: &Arc<Instance>,
-        quiet: bool,
-    ) -> Result<Plan> {
+    /// The policy of this name, with other weights if there are any.
+    fn policy(&self, name: &str, settings: &Settings) -> Result<Policy> {
+        let info = policy::find(name)?;
+        Ok(Policy::new(info, self.weights.load(&[info.name], settings)?.as_ref()))
+    }
+
+    fn plan(&self, policy: &Policy, seed: u64, instance: &Arc<Instance>, quiet: bool) -> Result<Plan> {
         match self.search.search(policy, instance) {
             Some(search) => search::plan(search, policy, seed, instance, quiet),
             None => policy::plan(policy, seed, instance),
@@ -339,7 +342,7 @@ async fn drive(
 ) -> Result<RunReport> {
     let seed = ready.settings.seed;
     let placer = match ready.plan.search {
-        Some(_) => search::base(ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
+        Some(_) => search::base(&ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
         None => ready.policy.placer(seed),
     };
     let mut progress = RunProgress::new(ready.job.graph.len(), quiet);
@@ -493,7 +496,8 @@ fn show_plan(ready: &Ready) -> Result<String> {
     );
     let mut rows = vec![(name, makespan, ready.plan.objectives.slr)];
     for name in BASELINES.into_iter().filter(|known| *known != name) {
-        let plan = policy::plan(policy::find(name)?, ready.settings.seed, &ready.instance)?;
+        let plan =
+            policy::plan(&Policy::new(policy::find(name)?, None), ready.settings.seed, &ready.instance)?;
         rows.push((name, plan.objectives.makespan, plan.objectives.slr));
     }
     let numbers = |value: fn(&(&str, f64, f64)) -> f64| column(&rows.iter().map(value).collect::<Vec<_>>());

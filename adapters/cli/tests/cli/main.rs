@@ -9,6 +9,7 @@ mod reproducing;
 mod running;
 mod search;
 mod settings;
+mod training;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

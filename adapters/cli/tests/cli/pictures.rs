@@ -14,7 +14,7 @@ tasks:
 "#;
 
 /// Names and classes of all elements of well-formed XML.
-fn elements(xml: &str) -> Vec<(String, String)> {
+pub(crate) fn elements(xml: &str) -> Vec<(String, String)> {
     let mut reader = Reader::from_str(xml);
     let mut found = Vec::new();
     loop {

@@ -1,0 +1,302 @@
+//! MDTS as a placer: one call of the network per decision step, then the tasks take their nodes by falling rank.
+//!
+//! A task whose best node is taken for now is not placed but counted there, so that those behind it look elsewhere; it is
+//! looked at again when something ends. So nothing waits in a queue on a node that turns out to be slow, and tasks of
+//! higher rank that become ready later are not behind others. O(window x nodes) per step.
+
+use std::sync::Arc;
+
+use mdts_core::engine::{JobId, Phase, Step};
+use mdts_core::{Arrival, Decisions, Instance, NodeId, Placer, Result, SlotModel};
+use mdts_dag::TaskId;
+use rustc_hash::FxHashMap;
+
+use super::experience::Experience;
+use super::network::{Scorer, Scores};
+use super::situation::{Job, LIVE, Situation, View};
+
+/// Tasks looked at in one step at most, and at least, if there are so many.
+const WINDOW: usize = 64;
+const LEAST: usize = 8;
+
+/// Sees every choice, and may change it.
+pub(crate) trait Observer: Send {
+    /// The network was called.
+    fn looked(&mut self, _: &Situation) {}
+    /// The task at a position of the window is about to get this node.
+    fn chosen(&mut self, _: Choice<'_>, node: usize) -> usize {
+        node
+    }
+}
+
+impl Observer for () {}
+
+/// What the choice of a node is made from.
+pub(crate) struct Choice<'a> {
+    /// The position of the task.
+    pub(crate) task: usize,
+    pub(crate) live: &'a [[f32; LIVE]],
+    /// By node; NaN where it cannot run.
+    pub(crate) scores: &'a [f32],
+}
+
+/// The network alone, as a placer. It learns from observed run times while it runs.
+#[derive(Debug)]
+pub struct Raw(Placing<()>);
+
+impl Raw {
+    pub(crate) fn new(scorer: Arc<Scorer>, experience: Experience) -> Self {
+        Self(Placing::new(scorer, experience, ()))
+    }
+
+    /// What was learnt of nodes.
+    pub fn experience(&self) -> &Experience {
+        &self.0.experience
+    }
+}
+
+impl Placer for Raw {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
+        self.0.place(step, decisions)
+    }
+
+    fn watches_progress(&self) -> bool {
+        true
+    }
+}
+
+/// The placer with somebody who watches.
+pub(crate) struct Placing<O> {
+    scorer: Arc<Scorer>,
+    observer: O,
+    experience: Experience,
+    jobs: FxHashMap<JobId, Running>,
+    /// Tasks that were placed and have not been seen to end.
+    open: Vec<(JobId, TaskId)>,
+    situation: Situation,
+    scores: Scores,
+    arrival: Arrival,
+    window: Vec<TaskId>,
+    taken: Vec<bool>,
+    /// From when to when nodes are meant for tasks of this step.
+    reserved: Vec<Vec<(f64, f64)>>,
+    starts: Vec<f64>,
+    live: Vec<[f32; LIVE]>,
+    row: Vec<f32>,
+}
+
+/// A job that runs.
+struct Running {
+    job: Job,
+    placed: usize,
+}
+
+impl<O> std::fmt::Debug for Placing<O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Placing").field("experience", &self.experience).finish_non_exhaustive()
+    }
+}
+
+struct Now<'s, 'a> {
+    step: &'s Step<'a>,
+    placed: usize,
+}
+
+impl View for Now<'_, '_> {
+    fn instance(&self) -> &Instance {
+        self.step.instance()
+    }
+    fn now(&self) -> f64 {
+        self.step.now()
+    }
+    fn gather(&self, task: TaskId, arrival: &mut Arrival) {
+        self.step.gather(task, arrival);
+    }
+    fn is_alive(&self, node: NodeId) -> bool {
+        self.step.is_alive(node)
+    }
+    fn start(&self, task: TaskId, node: NodeId, ready: f64) -> f64 {
+        self.step.available(task, node).max(ready)
+    }
+    fn free(&self, task: TaskId, node: NodeId, _: f64) -> f64 {
+        self.step.available(task, node).max(self.step.now())
+    }
+    fn progress(&self) -> f64 {
+        self.placed as f64 / self.step.instance().tasks().max(1) as f64
+    }
+    fn horizon(&self) -> f64 {
+        self.step.now()
+    }
+    fn is_plan(&self) -> bool {
+        false
+    }
+}
+
+impl<O: Observer> Placing<O> {
+    pub(crate) fn new(scorer: Arc<Scorer>, experience: Experience, observer: O) -> Self {
+        Self {
+            scorer,
+            observer,
+            experience,
+            jobs: FxHashMap::default(),
+            open: Vec::new(),
+            situation: Situation::default(),
+            scores: Scores::default(),
+            arrival: Arrival::default(),
+            window: Vec::new(),
+            taken: Vec::new(),
+            reserved: Vec::new(),
+            starts: Vec::new(),
+            live: Vec::new(),
+            row: Vec::new(),
+        }
+    }
+
+    /// Takes note of the tasks of this job that have ended.
+    fn observe(&mut self, step: &Step<'_>) {
+        let instance = step.instance();
+        let mut learnt = false;
+        let experience = &mut self.experience;
+        self.open.retain(|&(job, task)| {
+            if job != step.job() || matches!(step.phase(task), Phase::Running | Phase::Ready) {
+                return true;
+            }
+            if let (Phase::Done, Some(node), Some((start, finish))) =
+                (step.phase(task), step.node_of(task), step.times(task))
+            {
+                let expected = instance.exec(task, node);
+                let kind = &instance.graph().kinds()[instance.graph().kind(task).index()];
+                // What ran as expected confirms, but changes nothing.
+                let surprise = (finish - start - expected).abs() > 1e-9 * expected;
+                learnt |= surprise;
+                if surprise || !experience.is_empty() {
+                    experience.observe(kind, node, expected, finish - start);
+                }
+            }
+            false
+        });
+        if learnt && let Some(running) = self.jobs.get_mut(&step.job()) {
+            running.job.learn(experience, instance.nodes());
+        }
+    }
+
+    /// The ready tasks of highest rank, by falling rank.
+    fn fill_window(&mut self, step: &Step<'_>, free: usize) {
+        let Some(Running { job, .. }) = self.jobs.get(&step.job()) else { return };
+        let by_rank = |a: &TaskId, b: &TaskId| {
+            job.rank[b.index()].total_cmp(&job.rank[a.index()]).then(a.index().cmp(&b.index()))
+        };
+        let size = (LEAST + 4 * free).min(WINDOW);
+        self.window.clear();
+        self.window.extend_from_slice(step.ready());
+        if self.window.len() > size {
+            self.window.select_nth_unstable_by(size, by_rank);
+            self.window.truncate(size);
+        }
+        self.window.sort_unstable_by(by_rank);
+    }
+
+    /// Gives the task at a position its node, now or later.
+    fn decide(&mut self, i: usize, step: &Step<'_>, decisions: &mut Decisions) {
+        let instance = step.instance();
+        let seen = &self.situation;
+        self.starts.clear();
+        self.starts.extend((0..seen.nodes).map(|node| begin(seen, i, node, &self.reserved[node])));
+        seen.lateness(i, &self.starts, &mut self.live);
+        self.row.clear();
+        let mut best: Option<(f32, usize)> = None;
+        for (node, live) in self.live.iter().enumerate() {
+            let late: f32 = live.iter().zip(self.scores.live).map(|(l, w)| l * w).sum();
+            let score = self.scores.fixed[i * seen.nodes + node] + late;
+            let can_run = seen.can_run(i, node);
+            if can_run && best.is_none_or(|b| score > b.0) {
+                best = Some((score, node));
+            }
+            self.row.push(if can_run { score } else { f32::NAN });
+        }
+        let Some((_, node)) = best else { return };
+        let choice = Choice { task: i, live: &self.live, scores: &self.row };
+        let node = self.observer.chosen(choice, node);
+        let (task, id) = (self.window[i], NodeId::new(node));
+        let from = self.starts[node];
+        let row = &mut self.reserved[node];
+        let at = row.partition_point(|r| r.0 < from);
+        row.insert(at, (from, from + occupied(instance, task, id, seen.exec(i, node))));
+        let now = match instance.slots() {
+            SlotModel::Exclusive => at == 0,
+            SlotModel::Resources => step.available(task, id) <= step.now(),
+        };
+        if now && !self.taken[node] {
+            decisions.place(task, id);
+            self.open.push((step.job(), task));
+            self.taken[node] = instance.slots() == SlotModel::Exclusive;
+            if let Some(running) = self.jobs.get_mut(&step.job()) {
+                running.placed += 1;
+            }
+        }
+    }
+}
+
+impl<O: Observer> Placer for Placing<O> {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
+        let instance = step.instance();
+        self.observe(step);
+        self.taken.clear();
+        self.taken.extend((0..instance.nodes()).map(|node| !takes(step, NodeId::new(node))));
+        let free = self.taken.iter().filter(|taken| !**taken).count();
+        if step.ready().is_empty() || free == 0 {
+            return Ok(());
+        }
+        self.jobs
+            .entry(step.job())
+            .or_insert_with(|| Running { job: Job::new(instance, &self.experience), placed: 0 });
+        self.fill_window(step, free);
+        let Some(Running { job, placed }) = self.jobs.get(&step.job()) else { return Ok(()) };
+        self.situation.look(&Now { step, placed: *placed }, job, &self.window, &mut self.arrival);
+        self.scorer.score(&self.situation, &mut self.scores);
+        self.observer.looked(&self.situation);
+        self.reserved.resize(instance.nodes(), Vec::new());
+        self.reserved.iter_mut().for_each(Vec::clear);
+        for i in 0..self.window.len() {
+            self.decide(i, step, decisions);
+        }
+        // What is repeated later makes the job known again.
+        if self.jobs.get(&step.job()).is_some_and(|running| running.placed >= instance.tasks()) {
+            self.jobs.remove(&step.job());
+        }
+        Ok(())
+    }
+
+    fn watches_progress(&self) -> bool {
+        true
+    }
+}
+
+/// When a pair would begin, around what is reserved on the node (ascending).
+#[inline]
+fn begin(seen: &Situation, i: usize, node: usize, reserved: &[(f64, f64)]) -> f64 {
+    let mut start = seen.start(i, node);
+    for (from, to) in reserved {
+        if start + seen.exec(i, node) <= *from + 1e-9 * from.abs() {
+            break;
+        }
+        start = start.max(*to);
+    }
+    start
+}
+
+/// Whether a node may take a task now.
+fn takes(step: &Step<'_>, node: NodeId) -> bool {
+    let idle = step.instance().slots() == SlotModel::Resources || step.running(node) == 0;
+    step.is_alive(node) && step.waiting(node) == 0 && idle
+}
+
+/// By how much a task delays others on a node.
+fn occupied(instance: &Instance, task: TaskId, node: NodeId, exec: f64) -> f64 {
+    match instance.slots() {
+        SlotModel::Exclusive => exec,
+        SlotModel::Resources => {
+            exec * instance.demand(task)[0] as f64 / (instance.capacity(node)[0].max(1)) as f64
+        }
+    }
+}

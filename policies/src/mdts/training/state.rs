@@ -1,0 +1,189 @@
+//! A training that can be resumed: everything that the next round depends on, in one checkpoint file.
+//!
+//! Lessons are not in it but can be made again: they follow from the configuration, the round and the weights that gave
+//! them, and those weights are kept for every round whose lessons are still in the memory (27 kB each). So the file
+//! is small, resuming takes as long as those rounds took, and what is learnt then is bit for bit what would have been
+//! learnt without the interruption.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use candle_core::{Device, Tensor};
+use mdts_core::Rng;
+use mdts_dag::FlatGraph;
+use rand::SeedableRng;
+use serde::{Deserialize, Serialize};
+
+use super::{Report, TrainConfig, Trainer, teach};
+use crate::learn::{Checkpoint, Error, Header, Init, Params, Result, checkpoint};
+use crate::mdts::network::Scorer;
+use crate::mdts::situation::FEATURES;
+
+/// The weights behind the lessons in the memory: one row per round.
+const TEACHERS: &str = "teachers";
+
+/// What is saved beside numbers of networks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Saved {
+    config: TrainConfig,
+    /// Tasks and dependencies of every graph learnt from.
+    graphs: Vec<[usize; 2]>,
+    round: u64,
+    curve: Vec<Report>,
+    /// The latest rounds, whose lessons are in the memory.
+    taught: usize,
+}
+
+/// A training as it was saved by [`Trainer::save_state`].
+#[derive(Debug)]
+pub struct State {
+    checkpoint: Checkpoint<Saved>,
+}
+
+impl State {
+    /// Reads a state file.
+    ///
+    /// # Errors
+    /// As [`checkpoint::read`].
+    pub fn read(path: &Path) -> Result<Self> {
+        Ok(Self { checkpoint: checkpoint::read(path, FEATURES)? })
+    }
+
+    /// How it trains.
+    pub fn config(&self) -> &TrainConfig {
+        &self.checkpoint.config.config
+    }
+
+    /// Rounds so far.
+    pub fn round(&self) -> u64 {
+        self.checkpoint.config.round
+    }
+}
+
+impl Trainer {
+    /// Writes all that is needed to resume; the file is whole or not there.
+    ///
+    /// # Errors
+    /// As [`checkpoint::save`].
+    pub fn save_state(&self, path: &Path) -> Result<()> {
+        let config = Saved {
+            config: self.config.clone(),
+            graphs: sizes(&self.graphs),
+            round: self.round,
+            curve: self.curve.clone(),
+            taught: self.taught.len(),
+        };
+        let learnt = prefixed("learnt", self.network.params())?;
+        let average = prefixed("average", &self.average)?;
+        let optimizer = self.optimizer.state(self.network.params())?;
+        let teachers = teachers(self.taught.len(), self.average.count())?;
+        if let Some(var) = teachers.get(TEACHERS) {
+            let rows: Vec<f32> = self.taught.iter().flat_map(|t| t.weights.iter().copied()).collect();
+            var.set(&Tensor::from_vec(rows, var.shape(), &Device::Cpu)?)?;
+        }
+        let header = Header { features: FEATURES, config };
+        checkpoint::save(path, &header, &[&learnt, &average, &optimizer, &teachers])
+    }
+
+    /// Continues a training as if it had not been interrupted; the lessons that are in the memory are made again on so
+    /// many threads, and `observe` is told how many of how many rounds of them are done.
+    ///
+    /// # Errors
+    /// [`Error::Size`] naming a setting or the graphs if they are not those of the state; those of
+    /// [`Checkpoint::load`] if the file is damaged.
+    pub fn resume(
+        config: TrainConfig,
+        graphs: Vec<Arc<FlatGraph>>,
+        state: &State,
+        threads: usize,
+        observe: &mut dyn FnMut(usize, usize),
+    ) -> Result<Self> {
+        let saved = &state.checkpoint.config;
+        check_same(&config, &saved.config)?;
+        let (own, of_state) = (sizes(&graphs), &saved.graphs);
+        if own != *of_state {
+            let what = "tasks and dependencies of the graphs that the resumed training learns from".into();
+            let (found, expected) = (format!("{own:?}"), format!("{of_state:?}"));
+            return Err(Error::Size { what, found, expected });
+        }
+        let mut trainer = Self::new(config, graphs)?;
+        let learnt = prefixed("learnt", trainer.network.params())?;
+        let average = prefixed("average", &trainer.average)?;
+        let optimizer = trainer.optimizer.state(trainer.network.params())?;
+        let teachers = teachers(saved.taught, average.count())?;
+        state.checkpoint.load(&[&learnt, &average, &optimizer, &teachers])?;
+        fill(trainer.network.params(), &flat(&learnt)?)?;
+        trainer.optimizer.restore(&optimizer)?;
+        trainer.curve.clone_from(&saved.curve);
+        let first = saved.round.saturating_sub(saved.taught as u64);
+        let rows = flat(&teachers)?;
+        for (i, weights) in rows.chunks_exact(average.count()).enumerate() {
+            observe(i, saved.taught);
+            fill(&trainer.average, weights)?;
+            let scorer = Arc::new(Scorer::new(&trainer.average)?);
+            let lessons = teach(&trainer.config, &trainer.graphs, first + i as u64, &scorer, threads);
+            trainer.remember(weights.to_vec(), lessons);
+        }
+        fill(&trainer.average, &flat(&average)?)?;
+        trainer.round = saved.round;
+        Ok(trainer)
+    }
+}
+
+fn sizes(graphs: &[Arc<FlatGraph>]) -> Vec<[usize; 2]> {
+    graphs.iter().map(|graph| [graph.len(), graph.edge_count()]).collect()
+}
+
+/// Names the first setting that differs.
+fn check_same(wanted: &TrainConfig, saved: &TrainConfig) -> Result<()> {
+    let text = |config| serde_json::to_value(config).map_err(|e| Error::Malformed(e.to_string()));
+    let (wanted, saved) = (text(wanted)?, text(saved)?);
+    for (name, expected) in saved.as_object().into_iter().flatten() {
+        let found = wanted.get(name).unwrap_or_default();
+        if found != expected {
+            let what = format!("setting '{name}' of the resumed training");
+            return Err(Error::Size { what, found: found.to_string(), expected: expected.to_string() });
+        }
+    }
+    Ok(())
+}
+
+/// An independent copy under other names.
+fn prefixed(prefix: &str, params: &Params) -> Result<Params> {
+    let (mut copy, mut rng) = (Params::default(), Rng::seed_from_u64(0));
+    for (name, var) in params.iter() {
+        let (rows, columns) = var.dims2()?;
+        copy.add(format!("{prefix}.{name}"), rows, columns, Init::Constant(0.0), &mut rng)?;
+    }
+    fill(&copy, &flat(params)?)?;
+    Ok(copy)
+}
+
+/// One row of weights per round; nothing for no rounds.
+fn teachers(rounds: usize, count: usize) -> Result<Params> {
+    let mut params = Params::default();
+    if rounds > 0 {
+        params.add(TEACHERS, rounds, count, Init::Constant(0.0), &mut Rng::seed_from_u64(0))?;
+    }
+    Ok(params)
+}
+
+/// All numbers in order.
+pub(super) fn flat(params: &Params) -> Result<Vec<f32>> {
+    let mut all = Vec::with_capacity(params.count());
+    for (_, var) in params.iter() {
+        all.extend(var.flatten_all()?.to_vec1::<f32>()?);
+    }
+    Ok(all)
+}
+
+/// Takes over what [`flat`] gave for parameters of the same shapes.
+fn fill(params: &Params, values: &[f32]) -> Result<()> {
+    let mut rest = values;
+    for (_, var) in params.iter() {
+        let (own, others) = rest.split_at(var.elem_count());
+        var.set(&Tensor::from_slice(own, var.shape(), &Device::Cpu)?)?;
+        rest = others;
+    }
+    Ok(())
+}
