@@ -52,7 +52,8 @@ fn every_policy_plans_every_workflow() -> Outcome {
             for data in [DataModel::Edges, DataModel::Files] {
                 let instance = Instance::new(graph.clone(), cluster.clone(), data)?;
                 let bound = lower_bounds(&instance).best();
-                let is_suitable = |name| name != "search" || graph.len() <= MOST_TASKS_OF_SEARCH;
+                let is_suitable =
+                    |name| !["search", "mdts"].contains(&name) || graph.len() <= MOST_TASKS_OF_SEARCH;
                 for policy in policies().iter().filter(|p| is_suitable(p.name)) {
                     let plan = policy.planner().plan(&instance, &mut Rng::seed_from_u64(1))?;
                     let context = || format!("{} on {} ({slots:?}, {data:?})", policy.name, file.display());

@@ -32,26 +32,19 @@ pub(crate) fn cluster(most: usize, rng: &mut Rng) -> mdts_core::Result<Cluster> 
     Cluster::new(nodes, network, SlotModel::Exclusive)
 }
 
-/// A random graph of 16 to about 300 tasks.
+/// A random graph of 16 to about 200 tasks.
 fn graph(rng: &mut Rng) -> Option<FlatGraph> {
-    let tasks = 2.0_f64.powf(rng.random_range(4.0..8.2)) as usize;
-    let ccr = 10.0_f64.powf(rng.random_range(-2.0..1.0));
-    let spread = rng.random_range(0.1..1.0);
-    let shape = match rng.random_range(0..12) {
-        0..4 => {
-            let (shape, density) = (rng.random_range(0.3..3.0), rng.random_range(0.1..0.8));
-            format!("layered:tasks={tasks},shape={shape},density={density},jump={}", rng.random_range(1..4))
-        }
+    let tasks = 2.0_f64.powf(rng.random_range(4.0..7.5)) as usize;
+    let ccr = 10.0_f64.powf(rng.random_range(-1.5..1.0));
+    let spread = rng.random_range(0.1..0.9);
+    let shape = match rng.random_range(0..10) {
+        0..4 => format!("layered:tasks={tasks}"),
         4 => format!("erdos-renyi:tasks={tasks}"),
         5 => format!("cholesky:tiles={}", rng.random_range(3..8)),
-        6 => format!("fft:points={}", 1 << rng.random_range(2..6)),
-        7 => format!("gaussian-elimination:size={}", rng.random_range(4..14)),
-        8 => format!("fork-join:width={},stages={}", rng.random_range(4..60), rng.random_range(1..4)),
-        9 | 10 => {
-            let (sequences, chunks) = (rng.random_range(1..4), rng.random_range(2..20));
-            return generated(&format!("epigenomics:sequences={sequences},chunks={chunks}"), rng);
-        }
-        _ => return generated(&format!("montage:images={}", rng.random_range(6..40)), rng),
+        6 => format!("fft:points={}", 1 << rng.random_range(2..5)),
+        7 => format!("gaussian-elimination:size={}", rng.random_range(4..12)),
+        8 => format!("fork-join:width={}", rng.random_range(4..30)),
+        _ => return generated(&format!("montage:images={}", rng.random_range(6..30)), rng),
     };
     generated(&format!("{shape},ccr={ccr},spread={spread}"), rng)
 }

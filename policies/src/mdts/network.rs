@@ -5,7 +5,7 @@
 //! t_i = relu(T task_i)    n_j = relu(N node_j)    c = relu(C [mean t, mean n, all])    value = v c
 //! score_ij = o relu(A pair_ij + B t_i + D n_j + E c) + (b + L c) live_ij
 //! ```
-//! The live term tells how late a pair is. It begins as earliest finish time, and the rest learns what to change about
+//! Plans and runs share all but the last layers: o, b and L are their own. The live term tells how late a pair is. It begins as earliest finish time, and the rest learns what to change about
 //! it. Weights are the same for all tasks and for all nodes, so any number of both will do, in any order. O(pairs).
 
 use std::sync::Arc;
@@ -20,7 +20,11 @@ use crate::learn::{Activation, Error, Init, Linear, Params, Result};
 pub(crate) const WIDTH: usize = 32;
 /// Weights of the live term at the beginning, in a plan and in a run: a choice whose end is late by one run time is e^6
 /// times less likely.
-const BEGIN: [[f32; LIVE]; 2] = [[-6.0, 0.0], [-3.0, -3.0]];
+const BEGIN: [[f32; LIVE]; MODES] = [[-6.0, 0.0], [-3.0, -3.0]];
+/// By how much the score is lower where there is no candidate.
+const ABSENT: f64 = 1e9;
+/// Plans and runs.
+const MODES: usize = 2;
 /// Nodes compared per lesson at most.
 pub(crate) const CANDIDATES: usize = 6;
 
@@ -38,9 +42,14 @@ impl Seen {
         Arc::new(Self { task: task.clone(), node: node.clone(), all: *all })
     }
 
-    fn is_plan(&self) -> bool {
-        self.all[4] > 0.5
+    fn mode(&self) -> usize {
+        mode(&self.all)
     }
+}
+
+/// 0 for a plan, 1 for a run.
+fn mode(all: &[f32; OF_ALL]) -> usize {
+    usize::from(all[4] <= 0.5)
 }
 
 /// A task of a step, some nodes it could go to, and what came of each.
@@ -92,7 +101,20 @@ struct Batch {
     pair: Tensor,
     live: Tensor,
     begin: Tensor,
-    mask: Tensor,
+    /// By lesson and mode: 1 for the lesson's.
+    mode: Tensor,
+    /// 1 where there is a candidate, 0 elsewhere.
+    present: Tensor,
+}
+
+/// What the network says of a batch.
+pub(crate) struct Output {
+    /// Lessons x candidates; very low where there is none.
+    pub(crate) scores: Tensor,
+    /// The part of the scores that was learnt, as opposed to what the network began with.
+    pub(crate) learnt: Tensor,
+    /// By lesson.
+    pub(crate) values: Tensor,
 }
 
 impl PairNetwork {
@@ -110,8 +132,8 @@ impl PairNetwork {
         let from_task = linear("from_task", WIDTH, WIDTH, 0.5)?;
         let from_node = linear("from_node", WIDTH, WIDTH, 0.5)?;
         let from_trunk = linear("from_trunk", WIDTH, WIDTH, 0.5)?;
-        let out = linear("out", WIDTH, 1, 0.0)?;
-        let live = linear("live", WIDTH, LIVE, 0.0)?;
+        let out = linear("out", WIDTH, MODES, 0.0)?;
+        let live = linear("live", WIDTH, MODES * LIVE, 0.0)?;
         Ok(Self { params, task, node, trunk, value, from_pair, from_task, from_node, from_trunk, out, live })
     }
 
@@ -119,8 +141,8 @@ impl PairNetwork {
         &self.params
     }
 
-    /// Scores (lessons x candidates; very low where there is none) and values (lessons).
-    pub(crate) fn forward(&self, lessons: &[&Lesson]) -> Result<(Tensor, Tensor)> {
+    /// Scores and values.
+    pub(crate) fn forward(&self, lessons: &[&Lesson]) -> Result<Output> {
         let b = lessons.len();
         let batch = Batch::new(lessons)?;
         let relu = Activation::Relu;
@@ -135,10 +157,16 @@ impl PairNetwork {
         let node = self.from_node.forward(&self.node.activated(&batch.own_node, relu)?)?;
         let pair = (self.from_pair.forward(&batch.pair)? + node)?.reshape((b, CANDIDATES, WIDTH))?;
         let hidden = pair.broadcast_add(&shared)?.relu()?.reshape((b * CANDIDATES, WIDTH))?;
-        let weights = (self.live.forward(&trunk)? + batch.begin)?.unsqueeze(1)?;
-        let late = batch.live.broadcast_mul(&weights)?.sum(D::Minus1)?;
-        let scores = (self.out.forward(&hidden)?.reshape((b, CANDIDATES))? + late)?;
-        Ok(((scores + batch.mask)?, self.value.forward(&trunk)?.reshape(b)?))
+        let late = |weights: &Tensor| batch.live.broadcast_mul(&weights.unsqueeze(1)?)?.sum(D::Minus1);
+        let out = self.out.forward(&hidden)?.reshape((b, CANDIDATES, MODES))?;
+        let out = out.broadcast_mul(&batch.mode.unsqueeze(1)?)?.sum(D::Minus1)?;
+        let weights = self.live.forward(&trunk)?.reshape((b, MODES, LIVE))?;
+        let weights = weights.broadcast_mul(&batch.mode.unsqueeze(2)?)?.sum(1)?;
+        let learnt = (out + late(&weights)?)?;
+        let learnt = (learnt * &batch.present)?;
+        let absent = ((batch.present.clone() - 1.0)? * ABSENT)?;
+        let scores = ((&learnt + late(&batch.begin)?)? + absent)?;
+        Ok(Output { scores, learnt, values: self.value.forward(&trunk)?.reshape(b)? })
     }
 }
 
@@ -164,25 +192,24 @@ impl Batch {
         let (task, task_share) = pooled(PER_TASK, &|s| &s.task)?;
         let (node, node_share) = pooled(PER_NODE, &|s| &s.node)?;
         let (mut all, mut own_task, mut own_node) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut pair, mut live, mut begin, mut mask) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut pair, mut live, mut present) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut begin, mut mode) = (Vec::new(), Vec::new());
         for Lesson { seen, task, candidates, .. } in lessons {
             all.extend(seen.all);
             own_task.extend_from_slice(&seen.task[task * PER_TASK..(task + 1) * PER_TASK]);
-            begin.extend(BEGIN[usize::from(!seen.is_plan())]);
+            begin.extend(BEGIN[seen.mode()]);
+            mode.extend((0..MODES).map(|m| f32::from(u8::from(m == seen.mode()))));
             for j in 0..CANDIDATES {
-                match candidates.get(j) {
-                    Some(c) => {
-                        own_node.extend_from_slice(&seen.node[c.node * PER_NODE..(c.node + 1) * PER_NODE]);
-                        pair.extend(c.pair);
-                        live.extend(c.live);
-                        mask.push(0.0);
-                    }
-                    None => {
-                        own_node.extend([0.0; PER_NODE]);
-                        pair.extend([0.0; PER_PAIR]);
-                        live.extend([0.0; LIVE]);
-                        mask.push(-1e9);
-                    }
+                if let Some(c) = candidates.get(j) {
+                    own_node.extend_from_slice(&seen.node[c.node * PER_NODE..(c.node + 1) * PER_NODE]);
+                    pair.extend(c.pair);
+                    live.extend(c.live);
+                    present.push(1.0);
+                } else {
+                    own_node.extend([0.0; PER_NODE]);
+                    pair.extend([0.0; PER_PAIR]);
+                    live.extend([0.0; LIVE]);
+                    present.push(0.0);
                 }
             }
         }
@@ -197,7 +224,8 @@ impl Batch {
             pair: tensor(pair, PER_PAIR)?,
             live: Tensor::from_vec(live, (b, CANDIDATES, LIVE), &Device::Cpu)?,
             begin: tensor(begin, LIVE)?,
-            mask: tensor(mask, CANDIDATES)?,
+            mode: tensor(mode, MODES)?,
+            present: tensor(present, CANDIDATES)?,
         })
     }
 }
@@ -251,7 +279,8 @@ pub(crate) struct Scorer {
     from_task: Layer,
     from_node: Layer,
     from_trunk: Layer,
-    out: Layer,
+    /// Weights of the last layer, by mode.
+    out_of: [[f32; WIDTH]; MODES],
     live: Layer,
 }
 
@@ -283,6 +312,8 @@ impl Scores {
 impl Scorer {
     pub(crate) fn new(params: &Params) -> Result<Self> {
         let layer = |name| Layer::of(params, name);
+        let out = layer("out")?.weight;
+        let column = |mode| std::array::from_fn(|i| out.get(i * MODES + mode).copied().unwrap_or(0.0));
         Ok(Self {
             task: layer("task")?,
             node: layer("node")?,
@@ -292,7 +323,7 @@ impl Scorer {
             from_task: layer("from_task")?,
             from_node: layer("from_node")?,
             from_trunk: layer("from_trunk")?,
-            out: layer("out")?,
+            out_of: std::array::from_fn(column),
             live: layer("live")?,
         })
     }
@@ -318,8 +349,8 @@ impl Scorer {
         encode(&self.task, task, PER_TASK, &mut scores.tasks);
         encode(&self.node, node, PER_NODE, &mut scores.nodes);
         let trunk = self.pool(&scores.tasks, &scores.nodes, all);
-        let begin = BEGIN[usize::from(all[4] <= 0.5)];
-        scores.live = std::array::from_fn(|j| begin[j] + self.live.one(&trunk, j));
+        let mode = mode(all);
+        scores.live = std::array::from_fn(|j| BEGIN[mode][j] + self.live.one(&trunk, mode * LIVE + j));
         scores.value = self.value.one(&trunk, 0);
         let mut shared = [0.0; WIDTH];
         self.from_trunk.add_to(&trunk, &mut shared);
@@ -335,15 +366,15 @@ impl Scorer {
             self.from_node.add_to(code, &mut base);
             *code = base;
         }
-        self.score_pairs(pair, scores);
+        self.score_pairs(pair, mode, scores);
     }
 
-    fn score_pairs(&self, pair: &[f32], scores: &mut Scores) {
+    fn score_pairs(&self, pair: &[f32], mode: usize, scores: &mut Scores) {
         scores.fixed.clear();
         scores.fixed.reserve(scores.tasks.len() * scores.nodes.len());
         let mut pairs = pair.as_chunks::<PER_PAIR>().0.iter();
         let weights = self.from_pair.weight.as_chunks::<WIDTH>().0;
-        let out: &[f32] = &self.out.weight;
+        let out = &self.out_of[mode];
         for task in &scores.tasks {
             for (node, pair) in scores.nodes.iter().zip(&mut pairs) {
                 let mut hidden = *task;
@@ -367,7 +398,9 @@ impl Scorer {
             for code in codes {
                 into.iter_mut().zip(code).for_each(|(sum, x)| *sum += x);
             }
-            into.iter_mut().for_each(|sum| *sum /= codes.len().max(1) as f32);
+            for sum in into.iter_mut() {
+                *sum /= codes.len().max(1) as f32;
+            }
         }
         pooled[2 * WIDTH..].copy_from_slice(all);
         let mut trunk = [0.0; WIDTH];
@@ -442,8 +475,9 @@ mod tests {
         };
         let lessons: Vec<Lesson> =
             steps.iter().flat_map(|s| (0..TASKS).map(move |t| (s, t))).map(lesson).collect();
-        let (tensors, values) = network.forward(&lessons.iter().collect::<Vec<_>>()).unwrap();
-        let (tensors, values) = (tensors.to_vec2::<f32>().unwrap(), values.to_vec1::<f32>().unwrap());
+        let output = network.forward(&lessons.iter().collect::<Vec<_>>()).unwrap();
+        let (tensors, values) =
+            (output.scores.to_vec2::<f32>().unwrap(), output.values.to_vec1::<f32>().unwrap());
         for (s, step) in steps.iter().enumerate() {
             let slices = scores(&scorer, step);
             for task in 0..TASKS {

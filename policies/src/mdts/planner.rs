@@ -121,9 +121,10 @@ impl<'a> Planning<'a> {
             if !self.situation.can_run(i, node) {
                 continue;
             }
-            self.starts[node] = match self.touched[node] {
-                true => self.world.start(task, NodeId::new(node), self.situation.arrive(i, node)),
-                false => self.situation.start(i, node),
+            self.starts[node] = if self.touched[node] {
+                self.world.start(task, NodeId::new(node), self.situation.arrive(i, node))
+            } else {
+                self.situation.start(i, node)
             };
         }
         self.situation.lateness(i, &self.starts, &mut self.live);

@@ -25,7 +25,7 @@ use rand::{Rng as _, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::experience::Experience;
-use super::network::{CANDIDATES, Lesson, PairNetwork, Scorer};
+use super::network::{CANDIDATES, Lesson, Output, PairNetwork, Scorer};
 use super::placer::Raw;
 use super::planner::Planning;
 use super::situation::Job;
@@ -63,21 +63,25 @@ pub struct TrainConfig {
     pub runs: f64,
     /// Share of the latest weights in the running average, per update.
     pub share: f64,
+    /// What the mean square of learnt changes to scores costs, in percent of the makespan: what one choice does is mostly
+    /// chance, and a change must show in many.
+    pub ridge: f64,
 }
 
 impl Default for TrainConfig {
     fn default() -> Self {
         Self {
             seed: 1,
-            rounds: 500,
+            rounds: 600,
             jobs: 32,
-            updates: 4,
+            updates: 8,
             batch: 256,
             memory: 100_000,
-            rate: 3e-4,
+            rate: 1e-3,
             nodes: 64,
-            runs: 0.25,
-            share: 0.005,
+            runs: 0.0,
+            share: 0.01,
+            ridge: 0.02,
         }
     }
 }
@@ -117,6 +121,12 @@ impl TrainConfig {
                 "share",
                 self.share.to_string(),
                 "more than 0, up to 1",
+            ),
+            (
+                self.ridge >= 0.0 && self.ridge.is_finite(),
+                "ridge",
+                self.ridge.to_string(),
+                "a finite number of at least 0",
             ),
         ];
         match rules.into_iter().find(|rule| !rule.0) {
@@ -184,7 +194,7 @@ impl Trainer {
         let network = PairNetwork::new(&mut Rng::seed_from_u64(config.seed))?;
         let optimizer = Adam::new(network.params(), AdamConfig::default());
         let average = network.params().snapshot()?;
-        let validation = Validation::new(40, config.nodes);
+        let validation = Validation::new(80, config.nodes);
         Ok(Self {
             config,
             network,
@@ -364,7 +374,7 @@ impl Learner<'_> {
         for _ in 0..config.updates {
             let draw = |_| &memory[rng.random_range(0..memory.len())];
             let batch: Vec<&Lesson> = (0..config.batch).map(draw).collect();
-            let gradients = Gradients::of(&loss(self.network, &batch)?, params)?.clip(1.0);
+            let gradients = Gradients::of(&loss(self.network, &batch, config.ridge)?, params)?.clip(1.0);
             self.optimizer.step(params, &gradients, rate)?;
             self.average.blend_from(params, config.share)?;
         }
@@ -372,12 +382,13 @@ impl Learner<'_> {
     }
 }
 
-fn loss(network: &PairNetwork, batch: &[&Lesson]) -> Result<Tensor> {
-    let (scores, values) = network.forward(batch)?;
+fn loss(network: &PairNetwork, batch: &[&Lesson], ridge: f64) -> Result<Tensor> {
+    let Output { scores, learnt, values } = network.forward(batch)?;
     let outcomes: Vec<f32> = batch.iter().map(|l| l.outcome).collect();
     let outcomes = Tensor::from_vec(outcomes, batch.len(), &Device::Cpu)?;
     let value = (values - outcomes)?.sqr()?.mean_all()?;
-    Ok((expected(&scores, batch)? + (value * VALUE)?)?)
+    let change = learnt.sqr()?.mean_all()?;
+    Ok(((expected(&scores, batch)? + (value * VALUE)?)? + (change * ridge)?)?)
 }
 
 /// Mean over lessons of the sum of probability times cost.
@@ -399,7 +410,7 @@ fn judge(network: &PairNetwork, lessons: &[Lesson]) -> Result<(f64, f64)> {
         return Ok((0.0, 0.0));
     }
     let all: Vec<&Lesson> = lessons.iter().collect();
-    let (scores, _) = network.forward(&all)?;
+    let scores = network.forward(&all)?.scores;
     let cost = f64::from(expected(&scores, &all)?.to_scalar::<f32>()?);
     let best = scores.argmax(D::Minus1)?.to_vec1::<u32>()?;
     let costs =

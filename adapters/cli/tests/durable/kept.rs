@@ -19,5 +19,5 @@ async fn the_keeper_conforms() -> Result<(), String> {
         options.keeper = Some(KeeperOptions { folder: deep.join(format!("run{runs}")), command });
         LocalExecutor::new(options, cluster.clone())
     };
-    check_executor(make, &SampleTasks::default(), Duration::from_secs(60)).await
+    check_executor(make, &SampleTasks::default(), Duration::from_mins(1)).await
 }

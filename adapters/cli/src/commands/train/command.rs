@@ -23,7 +23,7 @@ Learns from plans and simulated runs of random jobs on random clusters. Every fe
 measured: plans beside HEFT's, runs with noise and hidden affinity beside those of online EFT. OUT holds the
 best weights measured so far, OUT.state all that is needed to resume. Ctrl-C ends after the round.
 
-Settings in the configuration: seed, rounds, jobs, updates, batch, memory, rate, nodes, runs, share.
+Settings in the configuration: seed, rounds, jobs, updates, batch, memory, rate, nodes, runs, share, ridge.
 
 Examples:
   mdts train weights.safetensors --curve curve.csv --plot curve.svg
@@ -41,7 +41,7 @@ pub(crate) struct Train {
     /// The same as a flag
     #[arg(short, long, value_name = "OUT", conflicts_with = "positional")]
     out: Option<PathBuf>,
-    /// Rounds of lessons and updates [default: 500]
+    /// Rounds of lessons and updates [default: 600]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     rounds: Option<u64>,
     /// Seed of all that is random [default: 1]
