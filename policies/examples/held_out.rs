@@ -22,7 +22,7 @@ fn cluster(seed: u64) -> Result<Cluster> {
     let nodes = (0..count).map(|i| Node::new(format!("n{i}")).speed(speed(&mut rng))).collect();
     let bandwidth = 10.0_f64.powf(rng.random_range(7.0..9.0));
     let link = |share: f64| Link { latency: 0.0, bandwidth: bandwidth * share };
-    let network = if seed % 2 == 0 {
+    let network = if seed.is_multiple_of(2) {
         Network::uniform(link(1.0))
     } else {
         let racks = rng.random_range(2..=4);

@@ -72,7 +72,7 @@ impl Default for TrainConfig {
     fn default() -> Self {
         Self {
             seed: 1,
-            rounds: 600,
+            rounds: 1200,
             jobs: 32,
             updates: 8,
             batch: 256,

@@ -41,7 +41,7 @@ pub(crate) struct Train {
     /// The same as a flag
     #[arg(short, long, value_name = "OUT", conflicts_with = "positional")]
     out: Option<PathBuf>,
-    /// Rounds of lessons and updates [default: 600]
+    /// Rounds of lessons and updates [default: 1200]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     rounds: Option<u64>,
     /// Seed of all that is random [default: 1]
