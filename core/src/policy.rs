@@ -29,8 +29,8 @@ pub trait Planner: Debug + Send + Sync {
 /// Decides while the job runs: all child tasks that are ready together get their nodes in one step.
 ///
 /// **An implementer** places every task of [`Step::ready`] on a node that can run it and is not lost. It may
-/// leave a task for later; it is asked again at the next step of the job, and a job whose tasks are all left
-/// while nothing runs is reported as stuck. It may place tasks that are not ready yet, and move tasks that
+/// leave a task for later; it is asked again at the next step of the job (with [`Placer::watches_progress`] also
+/// whenever a task of any job finishes), and a job whose tasks are all left while nothing runs is reported as stuck. It may place tasks that are not ready yet, and move tasks that
 /// wait on another node. **A caller** calls it once per decision step, with time that never goes back.
 pub trait Placer: Debug + Send {
     /// Places the ready tasks of one job.
@@ -39,7 +39,8 @@ pub trait Placer: Debug + Send {
     /// Whatever makes further decisions impossible; the run then ends.
     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()>;
 
-    /// Whether the policy also wants a step whenever a task finishes, though none became ready.
+    /// Whether the policy also wants a step whenever a task of the job finishes, though none became ready, and for
+    /// ready tasks that it left for later whenever a task of another job does.
     fn watches_progress(&self) -> bool {
         false
     }

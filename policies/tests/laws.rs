@@ -131,7 +131,7 @@ fn few_tasks_on_many_nodes() {
 fn names_are_those_of_the_documentation() {
     let names: Vec<&str> = policies().iter().map(|p| p.name).collect();
     let expected = "heft cpop peft lookahead dls min-min max-min sufferage mct eft olb etf met fastest-node random \
-                    round-robin least-connection search";
+                    round-robin least-connection search mdts mdts-raw";
     assert_eq!(names.join(" "), expected);
 }
 
@@ -142,7 +142,7 @@ fn an_unknown_name_gets_one_line_with_the_nearest_and_all() {
     {
         let message = find(wrong).unwrap_err().to_string();
         assert!(message.contains(&format!("'{wrong}'; did you mean '{near}'?")), "{message}");
-        assert!(message.ends_with("least-connection, search") && !message.contains('\n'), "{message}");
+        assert!(message.ends_with("least-connection, search, mdts, mdts-raw") && !message.contains('\n'), "{message}");
     }
     let message = find("something\nelse").unwrap_err().to_string();
     assert!(message.starts_with("unknown policy 'something\\nelse'; the policies are heft, "), "{message}");

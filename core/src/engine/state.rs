@@ -130,13 +130,13 @@ impl State {
             Event::Staged { job, task, node } => self.staged(*job, *task, *node),
             Event::Started(run) => self.started(*run),
             Event::Finished(run) => self.finished(*run, watched, out),
-            Event::Failed(run) => self.failed(*run, out),
+            Event::Failed(run) => self.failed(*run, watched, out),
             Event::NodeJoined(node) => self.joined(*node),
             Event::NodeLost(node) => self.lost(*node),
-            Event::Interrupted(run) => self.interrupted(*run),
+            Event::Interrupted(run) => self.interrupted(*run, watched),
             Event::Held => self.hold(),
             Event::Resumed => self.resumed(),
-            Event::Cancelled(job) => self.cancelled(*job, out),
+            Event::Cancelled(job) => self.cancelled(*job, watched, out),
             Event::Tick => {}
         }
     }
@@ -288,12 +288,12 @@ impl State {
             }
         }
         if watched {
-            self.call_step(run.job, Trigger::Finished);
+            self.call_waiting(run.job);
         }
         self.close(run.job, out);
     }
 
-    fn failed(&mut self, run: TaskRun, out: &mut Vec<Command>) {
+    fn failed(&mut self, run: TaskRun, watched: bool, out: &mut Vec<Command>) {
         if self.current(run).is_none() {
             return;
         }
@@ -312,9 +312,12 @@ impl State {
             self.block_descendants(run.job, run.task);
             self.close(run.job, out);
         }
+        if watched {
+            self.call_waiting(run.job);
+        }
     }
 
-    fn interrupted(&mut self, run: TaskRun) {
+    fn interrupted(&mut self, run: TaskRun, watched: bool) {
         if self.current(run).is_none() {
             return;
         }
@@ -322,6 +325,9 @@ impl State {
         let t = self.task(run.job, run.task);
         (t.node, t.staged) = (None, false);
         self.make_ready(run.job, run.task);
+        if watched {
+            self.call_waiting(run.job);
+        }
     }
 
     fn hold(&mut self) {
@@ -390,7 +396,7 @@ impl State {
         self.call_all_steps(Trigger::NodesChanged);
     }
 
-    fn cancelled(&mut self, job: JobId, out: &mut Vec<Command>) {
+    fn cancelled(&mut self, job: JobId, watched: bool, out: &mut Vec<Command>) {
         let Some(instance) = self.jobs.get(job.index()).map(|j| j.instance.clone()) else { return };
         for task in instance.graph().tasks() {
             let t = self.task(job, task);
@@ -410,6 +416,9 @@ impl State {
         }
         self.jobs[job.index()].ready.clear();
         self.close(job, out);
+        if watched {
+            self.call_waiting(job);
+        }
     }
 
     fn close(&mut self, id: JobId, out: &mut Vec<Command>) {
@@ -607,6 +616,17 @@ impl State {
             self.attention.push_back(job);
         }
         state.trigger = state.trigger.max(Some(trigger));
+    }
+
+    /// A task of this job has left its node, which may be what ready tasks of any job wait for.
+    fn call_waiting(&mut self, job: JobId) {
+        self.call_step(job, Trigger::Finished);
+        for other in (0..self.jobs.len()).map(JobId::new).filter(|other| *other != job) {
+            let state = &self.jobs[other.index()];
+            if state.remaining > 0 && !state.ready.is_empty() {
+                self.call_step(other, Trigger::Finished);
+            }
+        }
     }
 
     fn call_all_steps(&mut self, trigger: Trigger) {

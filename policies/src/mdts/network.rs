@@ -281,7 +281,40 @@ pub(crate) struct Scorer {
     from_trunk: Layer,
     /// Weights of the last layer, by mode.
     out_of: [[f32; WIDTH]; MODES],
+    /// Those of `from_pair`, in a size that the compiler knows.
+    of_pair: [[f32; WIDTH]; PER_PAIR],
     live: Layer,
+}
+
+/// The score of a pair from what its task and its node add.
+#[expect(
+    clippy::inline_always,
+    reason = "so that it is compiled for the processor that its caller is compiled for"
+)]
+#[inline(always)]
+fn score_pair(
+    task: &[f32; WIDTH],
+    node: &[f32; WIDTH],
+    pair: &[f32; PER_PAIR],
+    weights: &[[f32; WIDTH]; PER_PAIR],
+    out: &[f32; WIDTH],
+) -> f32 {
+    let mut hidden = [0.0; WIDTH];
+    for (h, (t, n)) in hidden.iter_mut().zip(task.iter().zip(node)) {
+        *h = t + n;
+    }
+    for (x, row) in pair.iter().zip(weights) {
+        for (h, w) in hidden.iter_mut().zip(row) {
+            *h += x * w;
+        }
+    }
+    let mut sums = [0.0_f32; 8];
+    for (h, o) in hidden.as_chunks::<8>().0.iter().zip(out.as_chunks::<8>().0) {
+        for (sum, (h, o)) in sums.iter_mut().zip(h.iter().zip(o)) {
+            *sum += h.max(0.0) * o;
+        }
+    }
+    sums.iter().sum()
 }
 
 /// What the network says of one step, and buffers.
@@ -314,12 +347,16 @@ impl Scorer {
         let layer = |name| Layer::of(params, name);
         let out = layer("out")?.weight;
         let column = |mode| std::array::from_fn(|i| out.get(i * MODES + mode).copied().unwrap_or(0.0));
+        let from_pair = layer("from_pair")?;
+        let rows = from_pair.weight.as_chunks().0;
+        let of_pair = std::array::from_fn(|i| rows.get(i).copied().unwrap_or([0.0; WIDTH]));
         Ok(Self {
             task: layer("task")?,
             node: layer("node")?,
             trunk: layer("trunk")?,
             value: layer("value")?,
-            from_pair: layer("from_pair")?,
+            from_pair,
+            of_pair,
             from_task: layer("from_task")?,
             from_node: layer("from_node")?,
             from_trunk: layer("from_trunk")?,
@@ -369,26 +406,22 @@ impl Scorer {
         self.score_pairs(pair, mode, scores);
     }
 
+    /// Compiled for several generations of processors; all give the same bits.
     fn score_pairs(&self, pair: &[f32], mode: usize, scores: &mut Scores) {
-        scores.fixed.clear();
-        scores.fixed.reserve(scores.tasks.len() * scores.nodes.len());
-        let mut pairs = pair.as_chunks::<PER_PAIR>().0.iter();
-        let weights = self.from_pair.weight.as_chunks::<WIDTH>().0;
-        let out = &self.out_of[mode];
-        for task in &scores.tasks {
-            for (node, pair) in scores.nodes.iter().zip(&mut pairs) {
-                let mut hidden = *task;
-                hidden.iter_mut().zip(node).for_each(|(h, n)| *h += n);
-                for (x, row) in pair.iter().zip(weights) {
-                    hidden.iter_mut().zip(row).for_each(|(h, w)| *h += x * w);
+        let (weights, out) = (&self.of_pair, &self.out_of[mode]);
+        let pairs = pair.as_chunks::<PER_PAIR>().0;
+        let Scores { tasks, nodes, fixed, .. } = scores;
+        fixed.clear();
+        fixed.resize(tasks.len() * nodes.len(), 0.0);
+        let width = nodes.len().max(1);
+        pulp::Arch::new().dispatch(|| {
+            let rows = fixed.chunks_exact_mut(width).zip(pairs.chunks_exact(width));
+            for (task, (scores, pairs)) in tasks.iter().zip(rows) {
+                for ((score, node), pair) in scores.iter_mut().zip(&*nodes).zip(pairs) {
+                    *score = score_pair(task, node, pair, weights, out);
                 }
-                let mut sums = [0.0_f32; 8];
-                for (h, o) in hidden.as_chunks::<8>().0.iter().zip(out.as_chunks::<8>().0) {
-                    sums.iter_mut().zip(h.iter().zip(o)).for_each(|(sum, (h, o))| *sum += h.max(0.0) * o);
-                }
-                scores.fixed.push(sums.iter().sum());
             }
-        }
+        });
     }
 
     /// The trunk.
