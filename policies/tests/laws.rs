@@ -142,7 +142,10 @@ fn an_unknown_name_gets_one_line_with_the_nearest_and_all() {
     {
         let message = find(wrong).unwrap_err().to_string();
         assert!(message.contains(&format!("'{wrong}'; did you mean '{near}'?")), "{message}");
-        assert!(message.ends_with("least-connection, search, mdts, mdts-raw") && !message.contains('\n'), "{message}");
+        assert!(
+            message.ends_with("least-connection, search, mdts, mdts-raw") && !message.contains('\n'),
+            "{message}"
+        );
     }
     let message = find("something\nelse").unwrap_err().to_string();
     assert!(message.starts_with("unknown policy 'something\\nelse'; the policies are heft, "), "{message}");

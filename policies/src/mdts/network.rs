@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use candle_core::{D, Device, Tensor};
 use mdts_core::Rng;
+use wide::f32x8;
 
 use super::situation::{LIVE, OF_ALL, PER_NODE, PER_PAIR, PER_TASK, Situation};
 use crate::learn::{Activation, Error, Init, Linear, Params, Result};
@@ -286,35 +287,30 @@ pub(crate) struct Scorer {
     live: Layer,
 }
 
+/// A row of numbers as vectors.
+type Row = [f32x8; WIDTH / 8];
+
+#[inline]
+fn row(values: &[f32; WIDTH]) -> Row {
+    let parts = values.as_chunks::<8>().0;
+    std::array::from_fn(|i| f32x8::new(parts[i]))
+}
+
 /// The score of a pair from what its task and its node add.
-#[expect(
-    clippy::inline_always,
-    reason = "so that it is compiled for the processor that its caller is compiled for"
-)]
-#[inline(always)]
-fn score_pair(
-    task: &[f32; WIDTH],
-    node: &[f32; WIDTH],
-    pair: &[f32; PER_PAIR],
-    weights: &[[f32; WIDTH]; PER_PAIR],
-    out: &[f32; WIDTH],
-) -> f32 {
-    let mut hidden = [0.0; WIDTH];
-    for (h, (t, n)) in hidden.iter_mut().zip(task.iter().zip(node)) {
-        *h = t + n;
-    }
-    for (x, row) in pair.iter().zip(weights) {
-        for (h, w) in hidden.iter_mut().zip(row) {
-            *h += x * w;
+#[inline]
+fn score_pair(task: &Row, node: &Row, pair: &[f32; PER_PAIR], weights: &[Row; PER_PAIR], out: &Row) -> f32 {
+    let mut hidden: Row = std::array::from_fn(|i| task[i] + node[i]);
+    for (x, weights) in pair.iter().zip(weights) {
+        let x = f32x8::splat(*x);
+        for (h, w) in hidden.iter_mut().zip(weights) {
+            *h += x * *w;
         }
     }
-    let mut sums = [0.0_f32; 8];
-    for (h, o) in hidden.as_chunks::<8>().0.iter().zip(out.as_chunks::<8>().0) {
-        for (sum, (h, o)) in sums.iter_mut().zip(h.iter().zip(o)) {
-            *sum += h.max(0.0) * o;
-        }
+    let mut sums = f32x8::splat(0.0);
+    for (h, o) in hidden.iter().zip(out) {
+        sums += h.max(f32x8::splat(0.0)) * *o;
     }
-    sums.iter().sum()
+    sums.to_array().iter().sum()
 }
 
 /// What the network says of one step, and buffers.
@@ -322,6 +318,7 @@ fn score_pair(
 pub(crate) struct Scores {
     tasks: Vec<[f32; WIDTH]>,
     nodes: Vec<[f32; WIDTH]>,
+    rows: Vec<Row>,
     /// By task and node, without the live term.
     pub(crate) fixed: Vec<f32>,
     /// The weights of the live term.
@@ -406,22 +403,19 @@ impl Scorer {
         self.score_pairs(pair, mode, scores);
     }
 
-    /// Compiled for several generations of processors; all give the same bits.
     fn score_pairs(&self, pair: &[f32], mode: usize, scores: &mut Scores) {
-        let (weights, out) = (&self.of_pair, &self.out_of[mode]);
-        let pairs = pair.as_chunks::<PER_PAIR>().0;
-        let Scores { tasks, nodes, fixed, .. } = scores;
+        let weights = self.of_pair.each_ref().map(row);
+        let out = row(&self.out_of[mode]);
+        let Scores { tasks, nodes, rows, fixed, .. } = scores;
+        rows.clear();
+        rows.extend(nodes.iter().map(row));
         fixed.clear();
-        fixed.resize(tasks.len() * nodes.len(), 0.0);
-        let width = nodes.len().max(1);
-        pulp::Arch::new().dispatch(|| {
-            let rows = fixed.chunks_exact_mut(width).zip(pairs.chunks_exact(width));
-            for (task, (scores, pairs)) in tasks.iter().zip(rows) {
-                for ((score, node), pair) in scores.iter_mut().zip(&*nodes).zip(pairs) {
-                    *score = score_pair(task, node, pair, weights, out);
-                }
-            }
-        });
+        let pairs = pair.as_chunks::<PER_PAIR>().0.chunks(rows.len().max(1));
+        for (task, pairs) in tasks.iter().zip(pairs) {
+            let task = row(task);
+            let of_node = rows.iter().zip(pairs);
+            fixed.extend(of_node.map(|(node, pair)| score_pair(&task, node, pair, &weights, &out)));
+        }
     }
 
     /// The trunk.
