@@ -48,7 +48,7 @@ impl State {
         self.nodes[node.index()].alive
     }
 
-    /// Whether nothing is started until [`Event::Resumed`].
+    /// Whether nothing is started until [`Event::Resumed`](super::Event::Resumed).
     pub fn is_held(&self) -> bool {
         self.held
     }

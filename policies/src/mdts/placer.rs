@@ -296,7 +296,8 @@ fn occupied(instance: &Instance, task: TaskId, node: NodeId, exec: f64) -> f64 {
     match instance.slots() {
         SlotModel::Exclusive => exec,
         SlotModel::Resources => {
-            exec * instance.demand(task)[0] as f64 / (instance.capacity(node)[0].max(1)) as f64
+            let share = instance.demand(task).first().zip(instance.capacity(node).first());
+            exec * share.map_or(1.0, |(demand, capacity)| *demand as f64 / (*capacity).max(1) as f64)
         }
     }
 }
