@@ -131,7 +131,7 @@ pub(crate) fn plan(
 /// A list policy that has begun cannot be interrupted: its thread is left behind if there is a plan already.
 ///
 /// # Errors
-/// Those of [`policy::plan`], and [`Error::System`].
+/// Those of [`policy::plan`], and [`crate::error::Error::System`].
 pub(crate) fn plan_until_interrupted(
     search: Search,
     policy: &Policy,

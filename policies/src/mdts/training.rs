@@ -1,6 +1,6 @@
 //! How MDTS learns: from what would have come of other choices, in plans and in runs.
 //!
-//! A round draws random jobs, makes lessons of them with the network as it is ([`super::teaching`]), and then lowers the
+//! A round draws random jobs, makes lessons of them with the network as it is, and then lowers the
 //! expected cost of its choices, sum over candidates of probability times cost, over the lessons of the latest rounds:
 //! the policy gradient with every candidate's outcome known instead of sampled (Sutton et al.: Policy gradient methods for
 //! reinforcement learning with function approximation, NIPS 1999). The network begins as earliest finish time.
