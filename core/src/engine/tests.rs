@@ -187,3 +187,46 @@ fn a_policy_that_misplaces_is_reported() -> Result<(), Error> {
     assert!(error.is_err_and(|e| e.to_string().contains("n9, but the node is not there")));
     Ok(())
 }
+
+/// Places on node 0, and only if nothing runs there.
+#[derive(Debug)]
+struct OneByOne;
+
+impl Placer for OneByOne {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> crate::Result<()> {
+        if let Some(&task) =
+            step.ready().first().filter(|_| step.running(0.into()) + step.waiting(0.into()) == 0)
+        {
+            decisions.place(task, 0.into());
+        }
+        Ok(())
+    }
+
+    fn watches_progress(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn what_was_left_for_later_is_asked_for_again() -> Result<(), Error> {
+    let mut job = JobGraph::builder("two");
+    job.task(Task::new("a").seconds(1.0))?;
+    job.task(Task::new("b").seconds(1.0))?;
+    let cluster = Cluster::identical(1, SlotModel::Exclusive)?;
+    let instance = Arc::new(Instance::new(job.build()?.freeze().into(), cluster.into(), DataModel::Edges)?);
+    let mut engine = Engine::new(instance.cluster(), OneByOne, false);
+    let jobs = [Event::Submitted(instance.clone()), Event::Submitted(instance.clone())];
+    assert_eq!(engine.handle(0.0, jobs)?, [start(0, 1, 0)]);
+    // A task that has failed for good makes room for its own job, the last of a job for the other.
+    assert_eq!(engine.handle(1.0, [Event::Failed(run(0, 1))])?, [start(1, 1, 0)]);
+    let other = TaskRun { job: JobId::new(1), task: 0.into(), attempt: 1 };
+    let done = Command::JobDone { job: JobId::new(0), succeeded: false };
+    let next = Command::Start { run: other, node: 0.into() };
+    assert_eq!(engine.handle(2.0, [Event::Finished(run(1, 1))])?, [done, next]);
+    // So does a job that is cancelled.
+    let commands =
+        engine.handle(2.5, [Event::Submitted(instance.clone()), Event::Cancelled(JobId::new(1))])?;
+    let third = TaskRun { job: JobId::new(2), task: 0.into(), attempt: 1 };
+    assert!(commands.contains(&Command::Start { run: third, node: 0.into() }), "{commands:?}");
+    Ok(())
+}
