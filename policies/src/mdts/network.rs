@@ -5,7 +5,8 @@
 //! t_i = relu(T task_i)    n_j = relu(N node_j)    c = relu(C [mean t, mean n, all])    value = v c
 //! score_ij = o relu(A pair_ij + B t_i + D n_j + E c) + (b + L c) live_ij
 //! ```
-//! Plans and runs share all but the last layers: o, b and L are their own. The live term tells how late a pair is. It begins as earliest finish time, and the rest learns what to change about
+//! Plans and runs share all but the last layers: o, b and L are their own. The live term tells how late a pair is. It
+//! begins as earliest finish time, and the rest learns what to change about
 //! it. Weights are the same for all tasks and for all nodes, so any number of both will do, in any order. O(pairs).
 
 use std::sync::Arc;

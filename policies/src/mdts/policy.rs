@@ -26,7 +26,8 @@ const LARGEST: usize = 1 << 23;
 /// The network alone (`mdts-raw`).
 ///
 /// As a planner it fills gaps like HEFT, and keeps the shortest of three plans in which what was learnt counts in full,
-/// half, and a quarter (one plan beyond a million tasks x nodes); as a placer ([`MdtsRaw::placer`]) it binds tasks to nodes as late as possible and
+/// half, and a quarter (one plan beyond a million tasks x nodes); as a placer ([`MdtsRaw::placer`]) it binds tasks to
+/// nodes as late as possible and
 /// learns from the run times that it sees.
 ///
 /// ```
