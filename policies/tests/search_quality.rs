@@ -56,7 +56,7 @@ fn standard_task_graphs() {
 fn projects_with_several_resources() {
     let Some(data) = data("", "projects_with_several_resources") else { return };
     for (size, every, iterations, most) in
-        [("j30", 2, 2000, 1.005), ("j60", 3, 1000, 1.02), ("j90", 3, 400, 1.04)]
+        [("j30", 2, 2000, 1.005), ("j60", 3, 1000, 1.02), ("j90", 3, 400, 1.04), ("j120", 1, 1500, 1.04)]
     {
         let rows = psplib(&data, size, every);
         let ratios = ratios(&rows, iterations);
