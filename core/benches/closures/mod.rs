@@ -34,7 +34,7 @@ impl Placer for EarliestFinish {
 
 /// How the tasks depend on one another.
 #[derive(Debug, Clone, Copy)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// Not at all.
     Independent,
     /// In layers of a thousand, each task on two of the layer before.
@@ -46,7 +46,7 @@ pub enum Shape {
 const LAYER: usize = 1000;
 
 /// A job of so many tasks.
-pub fn job(tasks: usize, shape: Shape) -> Result<Arc<JobGraph>> {
+pub(crate) fn job(tasks: usize, shape: Shape) -> Result<Arc<JobGraph>> {
     let mut job = JobGraph::builder("closures");
     for i in 0..tasks {
         let task = job.task(Task::new(format!("t{i}")).seconds(1.0))?;
@@ -65,17 +65,17 @@ pub fn job(tasks: usize, shape: Shape) -> Result<Arc<JobGraph>> {
 }
 
 /// The job on so many nodes, each of which runs one task at a time.
-pub fn instance(job: &JobGraph, nodes: usize) -> Result<Arc<Instance>> {
+pub(crate) fn instance(job: &JobGraph, nodes: usize) -> Result<Arc<Instance>> {
     let cluster = Arc::new(Cluster::identical(nodes, SlotModel::Exclusive)?);
     Ok(Arc::new(Instance::new(job.freeze().into(), cluster, DataModel::Edges)?))
 }
 
 /// A runner of the job.
-pub fn runner(job: &Arc<JobGraph>, instance: &Arc<Instance>) -> Runner<impl Placer> {
+pub(crate) fn runner(job: &Arc<JobGraph>, instance: &Arc<Instance>) -> Runner<impl Placer> {
     Runner::new(job.clone(), instance.clone(), EarliestFinish::default())
 }
 
 /// Runs it to its end.
-pub async fn run(runner: Runner<impl Placer>) -> Result<RunReport> {
+pub(crate) async fn run(runner: Runner<impl Placer>) -> Result<RunReport> {
     runner.run(&mut FnExecutor::new(|_| async { Outcome::Success })).await
 }

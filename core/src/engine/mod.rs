@@ -13,9 +13,13 @@
 mod driver;
 mod event;
 mod image;
+mod life;
 mod node;
+mod presence;
+mod queue;
 mod state;
 mod step;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod view;

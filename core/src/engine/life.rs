@@ -1,0 +1,239 @@
+//! The life of tasks: how they become ready, run, end, are repeated and given up.
+
+use std::sync::Arc;
+
+use mdts_dag::TaskId;
+
+use super::state::{Job, Phase, State, TaskState};
+use super::{Command, JobId, TaskRun, Trigger};
+use crate::policy::Order;
+use crate::{Instance, NodeId, Progress};
+
+impl State {
+    pub(super) fn submit(&mut self, instance: &Arc<Instance>, out: &mut Vec<Command>) {
+        let graph = instance.graph();
+        let task = |t: TaskId| TaskState {
+            phase: Phase::Waiting,
+            node: None,
+            order: Order::Arrival,
+            staged: false,
+            open_parents: graph.parents(t).len() as u32,
+            attempt: 0,
+            failures: 0,
+            ticket: 0,
+            start: 0.0,
+            finish: 0.0,
+        };
+        let id = JobId::new(self.jobs.len());
+        self.jobs.push(Job {
+            tasks: graph.tasks().map(task).collect(),
+            ready: Vec::new(),
+            trigger: None,
+            remaining: graph.len(),
+            lost: 0,
+            closed: false,
+            instance: instance.clone(),
+        });
+        if let Some(progress) = instance.progress() {
+            self.resume(id, progress);
+        }
+        for task in graph.tasks() {
+            let t = self.task(id, task);
+            if t.open_parents == 0 && t.phase == Phase::Waiting {
+                self.make_ready(id, task);
+            }
+        }
+        self.call_step(id, Trigger::Submitted);
+        self.close(id, out);
+    }
+
+    /// Takes over a job that has begun: what is done is done, what runs goes on as its first attempt.
+    fn resume(&mut self, id: JobId, progress: &Progress) {
+        let instance = self.jobs[id.index()].instance.clone();
+        self.now = self.now.max(progress.now);
+        for node in &progress.lost {
+            self.nodes[node.index()].alive = false;
+        }
+        for task in &progress.dropped {
+            self.task(id, *task).phase = Phase::Blocked;
+            self.jobs[id.index()].remaining -= 1;
+        }
+        for p in &progress.started {
+            let done = p.finish <= progress.now;
+            let (_, weight, _) = self.load(id, p.task, p.node);
+            let t = self.task(id, p.task);
+            (t.node, t.attempt, t.start, t.finish) = (Some(p.node), 1, p.start, p.finish);
+            if !done {
+                t.phase = Phase::Running;
+                let demand = instance.demand(p.task);
+                self.nodes[p.node.index()].occupy(self.slots, demand, p.finish, weight);
+                continue;
+            }
+            t.phase = Phase::Done;
+            self.jobs[id.index()].remaining -= 1;
+            for &child in instance.graph().children(p.task) {
+                self.task(id, child).open_parents -= 1;
+            }
+        }
+    }
+
+    pub(super) fn make_ready(&mut self, job: JobId, task: TaskId) {
+        let staging = self.staging;
+        let t = self.task(job, task);
+        t.phase = Phase::Ready;
+        match t.node {
+            None => {
+                self.jobs[job.index()].ready.push(task);
+                self.call_step(job, Trigger::Ready);
+            }
+            Some(node) => {
+                // Placed ahead of time. Without staging its data is where it needs to be.
+                t.staged |= !staging;
+                self.enqueue(job, task);
+                self.touch(node);
+            }
+        }
+    }
+
+    pub(super) fn staged(&mut self, job: JobId, task: TaskId, node: NodeId) {
+        let t = self.task(job, task);
+        if t.node != Some(node) || t.phase != Phase::Ready {
+            return;
+        }
+        t.staged = true;
+        self.enqueue(job, task);
+        self.touch(node);
+    }
+
+    pub(super) fn started(&mut self, run: TaskRun) {
+        let now = self.now;
+        let Some(t) = self.current(run) else { return };
+        let Some(node) = t.node else { return };
+        let (old, delay) = (t.finish, now - t.start);
+        (t.start, t.finish) = (now, t.finish + delay);
+        let new = t.finish;
+        let (demand, weight, _) = self.load(run.job, run.task, node);
+        let demand = demand.to_vec();
+        let (slots, node) = (self.slots, &mut self.nodes[node.index()]);
+        node.release(slots, &demand, old, weight);
+        node.occupy(slots, &demand, new, weight);
+    }
+
+    pub(super) fn finished(&mut self, run: TaskRun, watched: bool, out: &mut Vec<Command>) {
+        if self.current(run).is_none() {
+            return;
+        }
+        self.vacate(run);
+        let now = self.now;
+        let t = self.task(run.job, run.task);
+        (t.phase, t.finish) = (Phase::Done, now);
+        let job = &mut self.jobs[run.job.index()];
+        job.remaining -= 1;
+        let instance = job.instance.clone();
+        for &child in instance.graph().children(run.task) {
+            let c = self.task(run.job, child);
+            c.open_parents -= 1;
+            if c.open_parents == 0 && c.phase == Phase::Waiting {
+                self.make_ready(run.job, child);
+            }
+        }
+        if watched {
+            self.call_waiting(run.job);
+        }
+        self.close(run.job, out);
+    }
+
+    pub(super) fn failed(&mut self, run: TaskRun, watched: bool, out: &mut Vec<Command>) {
+        if self.current(run).is_none() {
+            return;
+        }
+        self.vacate(run);
+        let retries = self.jobs[run.job.index()].instance.graph().retries(run.task);
+        let t = self.task(run.job, run.task);
+        (t.node, t.staged) = (None, false);
+        t.failures += 1;
+        if t.failures <= retries {
+            self.make_ready(run.job, run.task);
+        } else {
+            t.phase = Phase::Failed;
+            let job = &mut self.jobs[run.job.index()];
+            job.remaining -= 1;
+            job.lost += 1;
+            self.block_descendants(run.job, run.task);
+            self.close(run.job, out);
+        }
+        if watched {
+            self.call_waiting(run.job);
+        }
+    }
+
+    pub(super) fn interrupted(&mut self, run: TaskRun, watched: bool) {
+        if self.current(run).is_none() {
+            return;
+        }
+        self.vacate(run);
+        let t = self.task(run.job, run.task);
+        (t.node, t.staged) = (None, false);
+        self.make_ready(run.job, run.task);
+        if watched {
+            self.call_waiting(run.job);
+        }
+    }
+
+    fn block_descendants(&mut self, job: JobId, task: TaskId) {
+        let instance = self.jobs[job.index()].instance.clone();
+        let mut open = vec![task];
+        while let Some(task) = open.pop() {
+            for &child in instance.graph().children(task) {
+                if self.task(job, child).phase == Phase::Waiting {
+                    self.give_up(job, child);
+                    open.push(child);
+                }
+            }
+        }
+    }
+
+    /// A task that has not started will never run.
+    fn give_up(&mut self, job: JobId, task: TaskId) {
+        self.unplace(job, task);
+        self.task(job, task).phase = Phase::Blocked;
+        let job = &mut self.jobs[job.index()];
+        job.remaining -= 1;
+        job.lost += 1;
+    }
+
+    pub(super) fn cancelled(&mut self, job: JobId, watched: bool, out: &mut Vec<Command>) {
+        let Some(instance) = self.jobs.get(job.index()).map(|j| j.instance.clone()) else { return };
+        for task in instance.graph().tasks() {
+            let t = self.task(job, task);
+            match (t.phase, t.node) {
+                (Phase::Waiting | Phase::Ready, _) => self.give_up(job, task),
+                (Phase::Running, Some(node)) => {
+                    let run = TaskRun { job, task, attempt: t.attempt };
+                    out.push(Command::Cancel { run, node });
+                    self.vacate(run);
+                    self.task(job, task).phase = Phase::Blocked;
+                    let job = &mut self.jobs[job.index()];
+                    job.remaining -= 1;
+                    job.lost += 1;
+                }
+                _ => {}
+            }
+        }
+        self.jobs[job.index()].ready.clear();
+        self.close(job, out);
+        if watched {
+            self.call_waiting(job);
+        }
+    }
+
+    /// Frees what a running attempt occupies.
+    fn vacate(&mut self, run: TaskRun) {
+        let t = &self.jobs[run.job.index()].tasks[run.task.index()];
+        let (Some(node), finish) = (t.node, t.finish) else { return };
+        let instance = self.jobs[run.job.index()].instance.clone();
+        let (_, weight, _) = self.load(run.job, run.task, node);
+        self.nodes[node.index()].release(self.slots, instance.demand(run.task), finish, weight);
+        self.touch(node);
+    }
+}

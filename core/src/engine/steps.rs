@@ -1,0 +1,61 @@
+//! Which jobs need a decision step, and why.
+
+use super::state::State;
+use super::{JobId, Trigger};
+use crate::NodeId;
+
+impl State {
+    pub(super) fn hold(&mut self) {
+        self.held = true;
+        self.attention.clear();
+        self.dirty.clear();
+        self.jobs.iter_mut().for_each(|job| job.trigger = None);
+    }
+
+    pub(super) fn resumed(&mut self) {
+        self.held = false;
+        self.dirty.extend((0..self.nodes.len()).map(NodeId::new));
+        self.call_all_steps(Trigger::Submitted);
+    }
+
+    pub(super) fn call_step(&mut self, job: JobId, trigger: Trigger) {
+        if self.held {
+            return;
+        }
+        let state = &mut self.jobs[job.index()];
+        if state.trigger.is_none() {
+            self.attention.push_back(job);
+        }
+        state.trigger = state.trigger.max(Some(trigger));
+    }
+
+    /// A task of this job has left its node, which may be what ready tasks of any job wait for.
+    pub(super) fn call_waiting(&mut self, job: JobId) {
+        self.call_step(job, Trigger::Finished);
+        for other in (0..self.jobs.len()).map(JobId::new).filter(|other| *other != job) {
+            let state = &self.jobs[other.index()];
+            if state.remaining > 0 && !state.ready.is_empty() {
+                self.call_step(other, Trigger::Finished);
+            }
+        }
+    }
+
+    pub(super) fn call_all_steps(&mut self, trigger: Trigger) {
+        for job in 0..self.jobs.len() {
+            if self.jobs[job].remaining > 0 {
+                self.call_step(JobId::new(job), trigger);
+            }
+        }
+    }
+
+    /// The next job that needs a decision step, and why.
+    pub(super) fn next_step(&mut self) -> Option<(JobId, Trigger)> {
+        while let Some(job) = self.attention.pop_front() {
+            let state = &mut self.jobs[job.index()];
+            if let Some(trigger) = state.trigger.take().filter(|_| state.remaining > 0) {
+                return Some((job, trigger));
+            }
+        }
+        None
+    }
+}
