@@ -5,9 +5,10 @@ use std::sync::Arc;
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
-use super::State;
 use super::node::NodeState;
+use super::speculation::Second;
 use super::state::{Job, TaskState};
+use super::{JobId, State, TaskRun};
 use crate::{Instance, plain};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -15,6 +16,7 @@ struct Image {
     now: f64,
     tickets: u64,
     held: bool,
+    overdue: Vec<TaskRun>,
     staging: bool,
     nodes: Vec<NodeState>,
     jobs: Vec<JobImage>,
@@ -25,6 +27,7 @@ struct JobImage {
     tasks: Vec<TaskState>,
     #[serde(with = "plain::tasks")]
     ready: Vec<TaskId>,
+    second: Vec<(u32, Second)>,
     remaining: u64,
     lost: u64,
     closed: bool,
@@ -39,6 +42,7 @@ impl State {
         let job = |job: &Job| JobImage {
             tasks: job.tasks.clone(),
             ready: job.ready.clone(),
+            second: job.second.iter().map(|(task, second)| (task.get(), *second)).collect(),
             remaining: job.remaining as u64,
             lost: job.lost as u64,
             closed: job.closed,
@@ -47,6 +51,7 @@ impl State {
             now: self.now,
             tickets: self.tickets,
             held: self.held,
+            overdue: self.overdue.iter().copied().collect(),
             staging: self.staging,
             nodes: self.nodes.clone(),
             jobs: self.jobs.iter().map(job).collect(),
@@ -66,17 +71,23 @@ impl State {
         }
         let mut state = Self::new(instance.cluster(), image.staging);
         (state.now, state.tickets, state.held) = (image.now, image.tickets, image.held);
+        state.overdue = image.overdue.into_iter().collect();
         state.nodes = image.nodes;
         let job = |job: JobImage| Job {
             instance: instance.clone(),
             tasks: job.tasks,
             ready: job.ready,
+            second: job.second.into_iter().map(|(task, second)| (task.into(), second)).collect(),
             trigger: None,
             remaining: job.remaining as usize,
             lost: job.lost as usize,
             closed: job.closed,
         };
         state.jobs = image.jobs.into_iter().map(job).collect();
+        state.open = state.jobs.iter().filter(|job| !job.closed).count();
+        let unplaced = |(_, job): &(JobId, &Job)| !job.ready.is_empty();
+        let jobs = state.jobs.iter().enumerate().map(|(i, job)| (JobId::new(i), job));
+        state.unplaced = jobs.filter(unplaced).map(|(id, _)| id).collect();
         Ok(Some(state))
     }
 }

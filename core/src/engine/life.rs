@@ -1,5 +1,6 @@
 //! The life of tasks: how they become ready, run, end, are repeated and given up.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mdts_dag::TaskId;
@@ -18,16 +19,19 @@ impl State {
             order: Order::Arrival,
             staged: false,
             open_parents: graph.parents(t).len() as u32,
-            attempt: 0,
+            attempts: 0,
+            number: 0,
             failures: 0,
             ticket: 0,
             start: 0.0,
             finish: 0.0,
         };
         let id = JobId::new(self.jobs.len());
+        self.open += 1;
         self.jobs.push(Job {
             tasks: graph.tasks().map(task).collect(),
             ready: Vec::new(),
+            second: BTreeMap::new(),
             trigger: None,
             remaining: graph.len(),
             lost: 0,
@@ -62,7 +66,8 @@ impl State {
             let done = p.finish <= progress.now;
             let (_, weight, _) = self.load(id, p.task, p.node);
             let t = self.task(id, p.task);
-            (t.node, t.attempt, t.start, t.finish) = (Some(p.node), 1, p.start, p.finish);
+            (t.node, t.attempts, t.number) = (Some(p.node), 1, 1);
+            (t.start, t.finish) = (p.start, p.finish);
             if !done {
                 t.phase = Phase::Running;
                 let demand = instance.demand(p.task);
@@ -84,6 +89,7 @@ impl State {
         match t.node {
             None => {
                 self.jobs[job.index()].ready.push(task);
+                self.unplaced.insert(job);
                 self.call_step(job, Trigger::Ready);
             }
             Some(node) => {
@@ -106,24 +112,38 @@ impl State {
     }
 
     pub(super) fn started(&mut self, run: TaskRun) {
-        let now = self.now;
-        let Some(t) = self.current(run) else { return };
-        let Some(node) = t.node else { return };
-        let (old, delay) = (t.finish, now - t.start);
-        (t.start, t.finish) = (now, t.finish + delay);
-        let new = t.finish;
-        let (demand, weight, _) = self.load(run.job, run.task, node);
-        let demand = demand.to_vec();
-        let (slots, node) = (self.slots, &mut self.nodes[node.index()]);
-        node.release(slots, &demand, old, weight);
-        node.occupy(slots, &demand, new, weight);
+        if !self.is_running(run) {
+            return;
+        }
+        let job = &mut self.jobs[run.job.index()];
+        let t = &mut job.tasks[run.task.index()];
+        let (node, start, finish) = match job.second.get_mut(&run.task) {
+            Some(second) if second.number == run.attempt => {
+                (Some(second.node), &mut second.start, &mut second.finish)
+            }
+            _ => (t.node, &mut t.start, &mut t.finish),
+        };
+        let Some(node) = node else { return };
+        let old = *finish;
+        *finish += self.now - *start;
+        *start = self.now;
+        let new = *finish;
+        let (_, weight, _) = self.load(run.job, run.task, node);
+        let demand = self.jobs[run.job.index()].instance.demand(run.task);
+        let node = &mut self.nodes[node.index()];
+        node.release(self.slots, demand, old, weight);
+        node.occupy(self.slots, demand, new, weight);
     }
 
     pub(super) fn finished(&mut self, run: TaskRun, watched: bool, out: &mut Vec<Command>) {
-        if self.current(run).is_none() {
+        if !self.is_running(run) {
             return;
         }
-        self.vacate(run);
+        if let Some((loser, node)) = self.other(run) {
+            out.push(Command::Cancel { run: loser, node });
+            self.leave(loser);
+        }
+        self.leave(run);
         let now = self.now;
         let t = self.task(run.job, run.task);
         (t.phase, t.finish) = (Phase::Done, now);
@@ -144,10 +164,19 @@ impl State {
     }
 
     pub(super) fn failed(&mut self, run: TaskRun, watched: bool, out: &mut Vec<Command>) {
-        if self.current(run).is_none() {
+        if !self.is_running(run) {
             return;
         }
-        self.vacate(run);
+        if !self.leave(run) {
+            self.fail(run, out);
+        }
+        if watched {
+            self.call_waiting(run.job);
+        }
+    }
+
+    /// The last attempt of a task that ran has failed.
+    fn fail(&mut self, run: TaskRun, out: &mut Vec<Command>) {
         let retries = self.jobs[run.job.index()].instance.graph().retries(run.task);
         let t = self.task(run.job, run.task);
         (t.node, t.staged) = (None, false);
@@ -162,19 +191,17 @@ impl State {
             self.block_descendants(run.job, run.task);
             self.close(run.job, out);
         }
-        if watched {
-            self.call_waiting(run.job);
-        }
     }
 
     pub(super) fn interrupted(&mut self, run: TaskRun, watched: bool) {
-        if self.current(run).is_none() {
+        if !self.is_running(run) {
             return;
         }
-        self.vacate(run);
-        let t = self.task(run.job, run.task);
-        (t.node, t.staged) = (None, false);
-        self.make_ready(run.job, run.task);
+        if !self.leave(run) {
+            let t = self.task(run.job, run.task);
+            (t.node, t.staged) = (None, false);
+            self.make_ready(run.job, run.task);
+        }
         if watched {
             self.call_waiting(run.job);
         }
@@ -209,9 +236,13 @@ impl State {
             match (t.phase, t.node) {
                 (Phase::Waiting | Phase::Ready, _) => self.give_up(job, task),
                 (Phase::Running, Some(node)) => {
-                    let run = TaskRun { job, task, attempt: t.attempt };
+                    let run = TaskRun { job, task, attempt: t.number };
                     out.push(Command::Cancel { run, node });
-                    self.vacate(run);
+                    if let Some((second, node)) = self.other(run) {
+                        out.push(Command::Cancel { run: second, node });
+                        self.leave(second);
+                    }
+                    self.leave(run);
                     self.task(job, task).phase = Phase::Blocked;
                     let job = &mut self.jobs[job.index()];
                     job.remaining -= 1;
@@ -221,19 +252,10 @@ impl State {
             }
         }
         self.jobs[job.index()].ready.clear();
+        self.unplaced.remove(&job);
         self.close(job, out);
         if watched {
             self.call_waiting(job);
         }
-    }
-
-    /// Frees what a running attempt occupies.
-    fn vacate(&mut self, run: TaskRun) {
-        let t = &self.jobs[run.job.index()].tasks[run.task.index()];
-        let (Some(node), finish) = (t.node, t.finish) else { return };
-        let instance = self.jobs[run.job.index()].instance.clone();
-        let (_, weight, _) = self.load(run.job, run.task, node);
-        self.nodes[node.index()].release(self.slots, instance.demand(run.task), finish, weight);
-        self.touch(node);
     }
 }

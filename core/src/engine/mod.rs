@@ -17,14 +17,16 @@ mod life;
 mod node;
 mod presence;
 mod queue;
+mod speculation;
 mod state;
 mod step;
 mod steps;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod view;
 
 pub use driver::{Engine, Record};
 pub use event::{Command, Event, JobId, TaskRun};
+pub use speculation::Speculation;
 pub use state::{Phase, State};
 pub use step::{Step, Trigger};

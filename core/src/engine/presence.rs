@@ -1,7 +1,9 @@
 //! Nodes that come and go.
 
+use mdts_dag::TaskId;
+
 use super::state::{Phase, State};
-use super::{JobId, Trigger};
+use super::{JobId, TaskRun, Trigger};
 use crate::NodeId;
 
 impl State {
@@ -18,21 +20,37 @@ impl State {
             return;
         }
         self.nodes[node.index()].alive = false;
-        for job in 0..self.jobs.len() {
-            let job = JobId::new(job);
-            for task in self.jobs[job.index()].instance.clone().graph().tasks() {
-                let t = self.task(job, task);
-                if t.node != Some(node) || matches!(t.phase, Phase::Done | Phase::Failed | Phase::Blocked) {
-                    continue;
-                }
-                let was = t.phase;
-                (t.node, t.staged, t.ticket) = (None, false, 0);
-                if was != Phase::Waiting {
-                    self.make_ready(job, task);
-                }
+        for job in (0..self.jobs.len()).map(JobId::new) {
+            if self.jobs[job.index()].remaining > 0 {
+                self.take_away(job, node);
             }
         }
         self.nodes[node.index()].reset(self.resources.capacity(node.index()));
         self.call_all_steps(Trigger::NodesChanged);
+    }
+
+    /// Takes all tasks of a job from a node that is lost.
+    fn take_away(&mut self, job: JobId, node: NodeId) {
+        let seconds = self.jobs[job.index()].second.iter().filter(|(_, second)| second.node == node);
+        let seconds: Vec<TaskRun> =
+            seconds.map(|(task, second)| TaskRun { job, task: *task, attempt: second.number }).collect();
+        for run in seconds {
+            self.leave(run);
+        }
+        for task in (0..self.jobs[job.index()].tasks.len()).map(TaskId::new) {
+            let t = self.task(job, task);
+            if t.node != Some(node) || matches!(t.phase, Phase::Done | Phase::Failed | Phase::Blocked) {
+                continue;
+            }
+            let (was, run) = (t.phase, TaskRun { job, task, attempt: t.number });
+            if was == Phase::Running && self.leave(run) {
+                continue;
+            }
+            let t = self.task(job, task);
+            (t.node, t.staged, t.ticket) = (None, false, 0);
+            if was != Phase::Waiting {
+                self.make_ready(job, task);
+            }
+        }
     }
 }

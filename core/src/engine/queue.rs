@@ -32,6 +32,9 @@ impl State {
         if !decisions.is_empty() {
             let Job { ready, tasks, .. } = &mut self.jobs[job.index()];
             ready.retain(|t| tasks[t.index()].node.is_none());
+            if ready.is_empty() {
+                self.unplaced.remove(&job);
+            }
         }
         Ok(())
     }
@@ -114,11 +117,13 @@ impl State {
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
         dirty.dedup();
-        for node in dirty.drain(..) {
+        for &node in &dirty {
             if self.nodes[node.index()].alive && self.dispatch_strict(node, out) {
                 self.dispatch_arrivals(node, out);
             }
         }
+        self.speculate(&dirty, out);
+        dirty.clear();
         self.dirty = dirty;
     }
 
@@ -161,9 +166,10 @@ impl State {
         let instance = self.jobs[job.index()].instance.clone();
         let t = self.task(job, task);
         t.phase = Phase::Running;
-        t.attempt += 1;
+        t.attempts += 1;
+        t.number = t.attempts;
         (t.start, t.finish) = (now, now + exec);
-        let run = TaskRun { job, task, attempt: t.attempt };
+        let run = TaskRun { job, task, attempt: t.number };
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
         state.occupy(slots, instance.demand(task), now + exec, weight);

@@ -1,13 +1,14 @@
 //! The state of all jobs and nodes, and where each event goes. The three moves on it are [`State::apply`],
 //! [`State::decide`] and [`State::dispatch`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
 use super::node::NodeState;
+use super::speculation::Second;
 use super::{Command, Event, JobId, TaskRun, Trigger};
 use crate::plan::require_single_nodes;
 use crate::policy::Order;
@@ -38,7 +39,9 @@ pub(super) struct TaskState {
     pub(super) staged: bool,
     pub(super) open_parents: u32,
     /// Attempts begun.
-    pub(super) attempt: u32,
+    pub(super) attempts: u32,
+    /// The attempt that runs or ran last; of two that run at once, the first.
+    pub(super) number: u32,
     pub(super) failures: u32,
     /// Serial number of its latest placement; tickets with another number are out of date.
     pub(super) ticket: u64,
@@ -53,6 +56,8 @@ pub(super) struct Job {
     pub(super) tasks: Vec<TaskState>,
     /// Ready and not placed.
     pub(super) ready: Vec<TaskId>,
+    /// Second attempts of tasks that run.
+    pub(super) second: BTreeMap<TaskId, Second>,
     pub(super) trigger: Option<Trigger>,
     /// Tasks that have not come to their end.
     pub(super) remaining: usize,
@@ -65,6 +70,7 @@ impl PartialEq for Job {
         Arc::ptr_eq(&self.instance, &other.instance)
             && self.tasks == other.tasks
             && self.ready == other.ready
+            && self.second == other.second
             && (self.remaining, self.lost, self.closed) == (other.remaining, other.lost, other.closed)
     }
 }
@@ -80,7 +86,12 @@ pub struct State {
     pub(super) resources: Resources,
     pub(super) cores: Vec<f64>,
     pub(super) tickets: u64,
-    /// Nothing is decided or started. While it holds, nothing is noted in the two lists below.
+    /// Jobs that have not come to their end, and those of them with ready tasks that are not placed.
+    pub(super) open: usize,
+    pub(super) unplaced: BTreeSet<JobId>,
+    /// Attempts that run for too long and have no other one beside them.
+    pub(super) overdue: BTreeSet<TaskRun>,
+    /// Nothing is decided or started. While it holds, nothing is noted in `overdue` and the two lists below.
     pub(super) held: bool,
     /// Jobs that need a decision step, and nodes that may be able to start something.
     pub(super) attention: VecDeque<JobId>,
@@ -102,6 +113,9 @@ impl State {
             resources,
             cores: cluster.nodes().iter().map(cores).collect(),
             tickets: 0,
+            open: 0,
+            unplaced: BTreeSet::new(),
+            overdue: BTreeSet::new(),
             held: false,
             attention: VecDeque::new(),
             dirty: Vec::new(),
@@ -138,6 +152,7 @@ impl State {
             Event::Held => self.hold(),
             Event::Resumed => self.resumed(),
             Event::Cancelled(job) => self.cancelled(*job, watched, out),
+            Event::Overdue(run) => self.overdue(*run, watched),
             Event::Tick => {}
         }
     }
@@ -146,16 +161,11 @@ impl State {
         &mut self.jobs[job.index()].tasks[task.index()]
     }
 
-    /// The state of a run's task, if the run is the current attempt and still running.
-    pub(super) fn current(&mut self, run: TaskRun) -> Option<&mut TaskState> {
-        let task = self.jobs.get_mut(run.job.index())?.tasks.get_mut(run.task.index())?;
-        (task.phase == Phase::Running && task.attempt == run.attempt).then_some(task)
-    }
-
     pub(super) fn close(&mut self, id: JobId, out: &mut Vec<Command>) {
         let job = &mut self.jobs[id.index()];
         if job.remaining == 0 && !job.closed {
             job.closed = true;
+            self.open -= 1;
             out.push(Command::JobDone { job: id, succeeded: job.lost == 0 });
         }
     }

@@ -9,6 +9,7 @@ impl State {
         self.held = true;
         self.attention.clear();
         self.dirty.clear();
+        self.overdue.clear();
         self.jobs.iter_mut().for_each(|job| job.trigger = None);
     }
 
@@ -32,12 +33,9 @@ impl State {
     /// A task of this job has left its node, which may be what ready tasks of any job wait for.
     pub(super) fn call_waiting(&mut self, job: JobId) {
         self.call_step(job, Trigger::Finished);
-        for other in (0..self.jobs.len()).map(JobId::new).filter(|other| *other != job) {
-            let state = &self.jobs[other.index()];
-            if state.remaining > 0 && !state.ready.is_empty() {
-                self.call_step(other, Trigger::Finished);
-            }
-        }
+        let waiting = std::mem::take(&mut self.unplaced);
+        waiting.iter().for_each(|other| self.call_step(*other, Trigger::Finished));
+        self.unplaced = waiting;
     }
 
     pub(super) fn call_all_steps(&mut self, trigger: Trigger) {

@@ -103,6 +103,7 @@ pub enum Happening {
     Resumed,
     Cancelled(JobId),
     Tick,
+    Overdue(TaskRun),
 }
 
 impl From<&Event> for Happening {
@@ -120,6 +121,7 @@ impl From<&Event> for Happening {
             Event::Resumed => Self::Resumed,
             Event::Cancelled(job) => Self::Cancelled(job),
             Event::Tick => Self::Tick,
+            Event::Overdue(run) => Self::Overdue(run),
         }
     }
 }
@@ -140,6 +142,7 @@ impl Happening {
             Self::Resumed => Event::Resumed,
             Self::Cancelled(job) => Event::Cancelled(job),
             Self::Tick => Event::Tick,
+            Self::Overdue(run) => Event::Overdue(run),
         }
     }
 }
