@@ -130,7 +130,8 @@ impl State {
             Event::Staged { job, task, node } => self.staged(*job, *task, *node),
             Event::Started(run) => self.started(*run),
             Event::Finished(run) => self.finished(*run, watched, out),
-            Event::Failed(run) => self.failed(*run, watched, out),
+            Event::Failed(run) => self.failed(*run, false, watched, out),
+            Event::FailedForGood(run) => self.failed(*run, true, watched, out),
             Event::NodeJoined(node) => self.joined(*node),
             Event::NodeLost(node) => self.lost(*node),
             Event::Interrupted(run) => self.interrupted(*run, watched),
@@ -293,7 +294,7 @@ impl State {
         self.close(run.job, out);
     }
 
-    fn failed(&mut self, run: TaskRun, watched: bool, out: &mut Vec<Command>) {
+    fn failed(&mut self, run: TaskRun, for_good: bool, watched: bool, out: &mut Vec<Command>) {
         if self.current(run).is_none() {
             return;
         }
@@ -302,7 +303,7 @@ impl State {
         let t = self.task(run.job, run.task);
         (t.node, t.staged) = (None, false);
         t.failures += 1;
-        if t.failures <= retries {
+        if t.failures <= retries && !for_good {
             self.make_ready(run.job, run.task);
         } else {
             t.phase = Phase::Failed;
