@@ -95,7 +95,7 @@ mod tests {
         let mut orphans = Orphans::default();
         orphans.look(|other| other != number);
         assert_eq!(orphans.owned().collect::<Vec<_>>(), [(number, run)]);
-        orphans.kill(|other| other == run, true);
+        orphans.kill(|other| other == run, false);
         assert!(child.try_wait()?.is_none(), "its attempt runs");
         orphans.kill(|_| false, false);
         assert!(!child.wait()?.success());
