@@ -111,6 +111,9 @@ fn cluster_text(machines: &Machines, settings: &Settings) -> Result<(String, Str
         if let Some(cores) = node.capacity.cores {
             table["cores"] = cores.into();
         }
+        if node.capacity.gpus > 0.0 {
+            table["gpus"] = node.capacity.gpus.into();
+        }
         if let Some(memory) = node.capacity.memory {
             table["memory"] = memory.into();
         }

@@ -9,6 +9,7 @@ mod history;
 mod input;
 mod interrupt;
 mod journal;
+mod life;
 mod output;
 mod plot;
 mod policy;

@@ -45,6 +45,8 @@ pub enum Event {
     Finished(TaskRun),
     /// A task has failed; it is repeated as often as its `retries` allow.
     Failed(TaskRun),
+    /// A task has failed, and no retries will help.
+    FailedForGood(TaskRun),
     /// A node is (again) there.
     NodeJoined(NodeId),
     /// A node is gone, with all that runs there. Results of finished tasks survive.

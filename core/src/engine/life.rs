@@ -163,12 +163,12 @@ impl State {
         self.close(run.job, out);
     }
 
-    pub(super) fn failed(&mut self, run: TaskRun, watched: bool, out: &mut Vec<Command>) {
+    pub(super) fn failed(&mut self, run: TaskRun, for_good: bool, watched: bool, out: &mut Vec<Command>) {
         if !self.is_running(run) {
             return;
         }
         if !self.leave(run) {
-            self.fail(run, out);
+            self.fail(run, for_good, out);
         }
         if watched {
             self.call_waiting(run.job);
@@ -176,12 +176,12 @@ impl State {
     }
 
     /// The last attempt of a task that ran has failed.
-    fn fail(&mut self, run: TaskRun, out: &mut Vec<Command>) {
+    fn fail(&mut self, run: TaskRun, for_good: bool, out: &mut Vec<Command>) {
         let retries = self.jobs[run.job.index()].instance.graph().retries(run.task);
         let t = self.task(run.job, run.task);
         (t.node, t.staged) = (None, false);
         t.failures += 1;
-        if t.failures <= retries {
+        if t.failures <= retries && !for_good {
             self.make_ready(run.job, run.task);
         } else {
             t.phase = Phase::Failed;

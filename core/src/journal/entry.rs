@@ -104,6 +104,7 @@ pub enum Happening {
     Cancelled(JobId),
     Tick,
     Overdue(TaskRun),
+    FailedForGood(TaskRun),
 }
 
 impl From<&Event> for Happening {
@@ -114,6 +115,7 @@ impl From<&Event> for Happening {
             Event::Started(run) => Self::Started(run),
             Event::Finished(run) => Self::Finished(run),
             Event::Failed(run) => Self::Failed(run),
+            Event::FailedForGood(run) => Self::FailedForGood(run),
             Event::Interrupted(run) => Self::Interrupted(run),
             Event::NodeJoined(node) => Self::NodeJoined(node),
             Event::NodeLost(node) => Self::NodeLost(node),
@@ -135,6 +137,7 @@ impl Happening {
             Self::Started(run) => Event::Started(run),
             Self::Finished(run) => Event::Finished(run),
             Self::Failed(run) => Event::Failed(run),
+            Self::FailedForGood(run) => Event::FailedForGood(run),
             Self::Interrupted(run) => Event::Interrupted(run),
             Self::NodeJoined(node) => Event::NodeJoined(node),
             Self::NodeLost(node) => Event::NodeLost(node),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mdts_dag::{JobGraph, TaskId};
+use mdts_dag::{Failing, JobGraph, TaskId};
 use rustc_hash::FxHashSet;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
@@ -358,7 +358,10 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
                 self.events.push(Event::Finished(run));
             }
             Report::Ended(run, Outcome::Failure(reason)) if self.attempts.running(run).is_some() => {
-                self.fail(run, reason);
+                self.fail(run, reason, false);
+            }
+            Report::Ended(run, Outcome::Final(reason)) if self.attempts.running(run).is_some() => {
+                self.fail(run, reason, true);
             }
             Report::Started(run) | Report::Ended(run, _) => {
                 tracing::debug!(?run, "a report about an attempt that does not run is ignored");
@@ -378,17 +381,17 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         }
     }
 
-    fn fail(&mut self, run: TaskRun, reason: String) {
+    fn fail(&mut self, run: TaskRun, reason: String, for_good: bool) {
         tracing::info!(task = %self.job.task(run.task).name, attempt = run.attempt, reason, "failed");
         self.ledger.note(run, &reason);
         let goes_on = self.attempts.is_pair(run.task);
         self.attempts.end(run, self.now, Some(reason));
-        self.events.push(Event::Failed(run));
+        self.events.push(if for_good { Event::FailedForGood(run) } else { Event::Failed(run) });
         if goes_on {
             return; // in the other attempt
         }
         self.ended.push(run.task);
-        if self.options.fail_fast && self.engine.state().is_last_chance(run) {
+        if self.options.fail_fast && (for_good || self.engine.state().is_last_chance(run)) {
             self.hold(RunEnd::FailedFast);
         }
     }
@@ -408,7 +411,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         self.cancel(&timed_out).await?;
         for run in timed_out {
             let seconds = self.timeout(run.task).unwrap_or_default();
-            self.fail(run, format!("timed out after {seconds} s"));
+            let execution = self.job.task(run.task).run.as_ref();
+            let for_good = execution.is_some_and(|execution| !execution.retry.repeats(Failing::Timeout));
+            self.fail(run, format!("timed out after {seconds} s"), for_good);
         }
         Ok(())
     }

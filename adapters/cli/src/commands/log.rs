@@ -103,7 +103,7 @@ fn show(out: &mut impl Write, names: &Names, entry: Entry) -> Result<()> {
 fn show_step(out: &mut impl Write, names: &Names, step: &StepEntry) -> Result<()> {
     for event in &step.events {
         let (word, mut fields) = event_fields(names, event);
-        if let Happening::Failed(run) = event {
+        if let Happening::Failed(run) | Happening::FailedForGood(run) = event {
             let reason = step.reasons.iter().find(|(of, _)| of == run).map(|(_, reason)| reason.clone());
             fields.insert("reason".into(), reason.into());
         }
@@ -135,12 +135,18 @@ fn event_fields(names: &Names, event: &Happening) -> (&'static str, Map<String, 
         Happening::Started(run) => ("started", names.run(run)),
         Happening::Finished(run) => ("finished", names.run(run)),
         Happening::Failed(run) => ("failed", names.run(run)),
+        Happening::FailedForGood(run) => {
+            let mut fields = names.run(run);
+            fields.insert("final".into(), true.into());
+            ("failed", fields)
+        }
         Happening::Interrupted(run) => ("interrupted", names.run(run)),
         Happening::NodeJoined(node) => ("node-joined", node_only(node)),
         Happening::NodeLost(node) => ("node-lost", node_only(node)),
         Happening::Held => ("held", Map::new()),
         Happening::Resumed => ("resumed", Map::new()),
         Happening::Cancelled(_) => ("cancelled", Map::new()),
+        Happening::Overdue(run) => ("overdue", names.run(run)),
         Happening::Tick => ("tick", Map::new()),
     }
 }

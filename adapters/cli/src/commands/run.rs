@@ -21,6 +21,7 @@ use crate::gantt::{self, Chart, Form};
 use crate::history::{self, HistoryFlag};
 use crate::input::{self, Job, Machines};
 use crate::journal::{self, Kept};
+use crate::life::LifeFlags;
 use crate::output::{self, OutputFile};
 use crate::policy::{self, Plan, Policy};
 use crate::progress::RunProgress;
@@ -73,6 +74,8 @@ pub(crate) struct Run {
     /// What the journal survives: the death of the process, or also the loss of power [default: process]
     #[arg(long, value_name = "WHAT", value_parser = Durability::parser(), requires = "journal")]
     durability: Option<Durability>,
+    #[command(flatten)]
+    life: LifeFlags,
     /// Draw what really happened as .svg or .html
     #[arg(long, value_name = "FILE")]
     gantt: Option<PathBuf>,
@@ -158,7 +161,7 @@ impl Run {
         // One thread: handing little pieces of work to others costs more than the work.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
-        let mut executor = executor(&ready)?;
+        let mut executor = executor(&ready, &self.life)?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
         let came_of_it = runtime.block_on(drive(&ready, journal, &mut *executor, quiet))?;
@@ -213,7 +216,7 @@ impl Run {
         let policy = self.policy(&settings.policy, &settings)?;
         let read = input::job(self.dag.as_deref())?;
         let source = read.graph.clone();
-        let job = history::fill_if_there(read, &settings)?;
+        let job = self.life.fill(history::fill_if_there(read, &settings)?)?;
         if self.emulate.is_none() {
             check_commands(&job)?;
         }
@@ -313,11 +316,12 @@ fn check_commands(job: &Job) -> Result<()> {
     }
 }
 
-fn executor(ready: &Ready) -> Result<Box<dyn Executor>> {
+fn executor(ready: &Ready, life: &LifeFlags) -> Result<Box<dyn Executor>> {
     if let Some(scale) = ready.emulate {
         return Ok(Box::new(EmulatedExecutor::new(scale)?));
     }
     let mut options = LocalOptions::new(&ready.settings.logs, &ready.folder);
+    life.set(&mut options);
     options.keeper = ready.journal.as_deref().map(keeper).transpose()?;
     let executor = LocalExecutor::new(options, ready.machines.cluster.clone());
     Ok(Box::new(executor.map_err(|error| match error {

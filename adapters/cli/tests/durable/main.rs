@@ -5,6 +5,7 @@
 mod faults;
 mod kept;
 mod kills;
+mod life;
 mod stops;
 
 use std::path::{Path, PathBuf};
