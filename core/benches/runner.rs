@@ -2,7 +2,7 @@
 //! disk, in tasks per second.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use mdts_core::journal::{Durability, Folder, Manifest, digest};
+use mdts_core::journal::{Durability, Folder, Manifest};
 
 mod closures;
 use closures::{Shape, instance, job, run, runner};
@@ -19,15 +19,7 @@ fn closures_that_end_at_once(c: &mut Criterion) {
         let Ok(job) = job(TASKS, shape) else { continue };
         let Ok(instance) = instance(&job, 8) else { continue };
         group.bench_function(name, |b| b.iter(|| runtime.block_on(run(runner(&job, &instance)))));
-        let manifest = Manifest {
-            job: "closures".to_owned(),
-            tasks: TASKS as u64,
-            digest: digest(&instance),
-            policy: "earliest-finish".to_owned(),
-            seed: 0,
-            created_ms: 0,
-            notes: Vec::new(),
-        };
+        let manifest = Manifest::new(&instance, "earliest-finish");
         group.bench_function(format!("{name}, journal"), |b| {
             b.iter(|| {
                 let folder = tempfile::tempdir().ok()?;

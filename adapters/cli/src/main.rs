@@ -16,6 +16,7 @@ mod policy;
 mod progress;
 mod search;
 mod settings;
+mod speculate;
 mod text;
 mod usage;
 mod weights;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use mdts_core::journal::{Durability, Journal};
-use mdts_core::runner::{Executor, RunReport, Runner, Stop, Stopper, TaskOutcome};
+use mdts_core::runner::{Executor, RunOptions, RunReport, Runner, Stop, Stopper, TaskOutcome};
 use mdts_core::{Instance, Placement};
 use mdts_dag::{JobGraph, TaskId};
 use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions, log_files};
@@ -27,6 +27,7 @@ use crate::policy::{self, Plan, Policy};
 use crate::progress::RunProgress;
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
+use crate::speculate::SpeculateFlags;
 use crate::text::{Table, column, count, number};
 use crate::usage::{Meter, Usage};
 use crate::weights::WeightsFlag;
@@ -59,6 +60,8 @@ pub(crate) struct Run {
     history: HistoryFlag,
     #[command(flatten)]
     weights: WeightsFlag,
+    #[command(flatten)]
+    speculate: SpeculateFlags,
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
@@ -110,6 +113,8 @@ struct Report<'a> {
     blocked: usize,
     cancelled: usize,
     retried: usize,
+    /// Attempts begun beside one that ran for too long.
+    speculated: usize,
     end: &'static str,
     failures: Vec<Failure<'a>>,
     overhead_per_task_us: f64,
@@ -164,7 +169,8 @@ impl Run {
         let mut executor = executor(&ready, &self.life)?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
-        let came_of_it = runtime.block_on(drive(&ready, journal, &mut *executor, quiet))?;
+        let came_of_it =
+            runtime.block_on(drive(&ready, journal, self.speculate.options()?, &mut *executor, quiet))?;
         drop(executor);
         let report = ready.report(&came_of_it, meter.read());
         if self.json {
@@ -341,6 +347,7 @@ fn keeper(folder: &Path) -> Result<KeeperOptions> {
 async fn drive(
     ready: &Ready,
     journal: Option<Journal>,
+    options: RunOptions,
     executor: &mut dyn Executor,
     quiet: bool,
 ) -> Result<RunReport> {
@@ -351,6 +358,7 @@ async fn drive(
     };
     let mut progress = RunProgress::new(ready.job.graph.len(), quiet);
     let mut runner = Runner::new(ready.job.graph.clone(), ready.instance.clone(), placer)
+        .options(options)
         .on_progress(move |moment| progress.show(moment));
     if let Some(journal) = journal {
         runner = runner.journal(journal);
@@ -437,6 +445,7 @@ impl Ready {
             blocked: run.blocked(),
             cancelled: run.cancelled(),
             retried: run.retried(),
+            speculated: run.speculated,
             end: run.end.word(),
             failures: failures.collect(),
             overhead_per_task_us: usage.cpu_seconds * 1e6 / run.tasks.len() as f64,
@@ -538,6 +547,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
         (report.blocked, "blocked behind them"),
         (report.cancelled, "cancelled"),
         (report.retried, "attempts repeated"),
+        (report.speculated, "second attempts"),
     ];
     for (n, what) in others.into_iter().filter(|(n, _)| *n > 0) {
         _ = write!(counts, ", {n} {what}");
