@@ -119,15 +119,15 @@ mod tests {
     #[test]
     fn rules_are_obeyed() {
         use Failing::{Exit, Input, Memory, Signal, Status, Timeout};
-        let table: &[(&[Failing], &[Failing], &[Failing], &[Failing])] = &[
+        let table: &[[&[Failing]; 4]] = &[
             // on, never on, repeated, final
-            (&[], &[], &[Status(1), Signal, Timeout, Failing::Start, Failing::Output], &[Memory, Input]),
-            (&[Status(75), Signal], &[], &[Status(75), Signal], &[Status(1), Timeout, Memory]),
-            (&[Memory, Exit], &[Status(2)], &[Memory, Status(1)], &[Status(2), Signal]),
-            (&[Status(75)], &[Exit], &[Status(75)], &[Status(1), Signal]),
-            (&[], &[Exit], &[Signal], &[Status(1), Status(255)]),
+            [&[], &[], &[Status(1), Signal, Timeout, Failing::Start, Failing::Output], &[Memory, Input]],
+            [&[Status(75), Signal], &[], &[Status(75), Signal], &[Status(1), Timeout, Memory]],
+            [&[Memory, Exit], &[Status(2)], &[Memory, Status(1)], &[Status(2), Signal]],
+            [&[Status(75)], &[Exit], &[Status(75)], &[Status(1), Signal]],
+            [&[], &[Exit], &[Signal], &[Status(1), Status(255)]],
         ];
-        for (on, never_on, repeated, last) in table {
+        for [on, never_on, repeated, last] in table {
             let rule = RetryRule { on: on.to_vec(), never_on: never_on.to_vec() };
             assert!(repeated.iter().all(|f| rule.repeats(*f)), "{rule:?}");
             assert!(!last.iter().any(|f| rule.repeats(*f)), "{rule:?}");

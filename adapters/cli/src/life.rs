@@ -1,5 +1,6 @@
 //! Flags about the life of a single task: what its attempts may take, and when it is repeated.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use mdts_dag::{Failing, units};
@@ -27,6 +28,9 @@ pub(crate) struct LifeFlags {
     /// Do not kill tasks that use more memory than they demand
     #[arg(long)]
     no_limits: bool,
+    /// Limit memory by control groups (version 2) in this one, which must be delegated and empty; own: in the one of mdts itself
+    #[arg(long, value_name = "DIR", conflicts_with = "no_limits")]
+    cgroup: Option<PathBuf>,
     /// Bind every task to as many processors as it demands
     #[arg(long)]
     pin: bool,
@@ -75,5 +79,7 @@ impl LifeFlags {
         options.output_limit = self.output_limit.0;
         options.limit_memory = !self.no_limits;
         options.pin = self.pin;
+        options.cgroup =
+            self.cgroup.clone().map(|folder| if folder == "own" { PathBuf::new() } else { folder });
     }
 }

@@ -14,6 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::cgroup::Cgroup;
 use crate::devices::{Devices, Held};
 use crate::keeper::Ending;
 use crate::launch::{Environment, Launch, Needs};
@@ -58,7 +59,9 @@ struct Attempt {
     run: TaskRun,
     output: Output,
     has_complained: bool,
+    /// Most bytes, if they are to be looked at here.
     memory: Option<u64>,
+    cgroup: Option<Cgroup>,
     devices: Given,
     /// What it was killed for.
     verdict: Option<Ending>,
@@ -119,8 +122,12 @@ impl Care {
         }
         match self.bound_to(&devices.processors, || spawn(command)) {
             Ok((number, child)) => {
-                let (run, memory) = (launch.run, launch.needs.memory);
-                let attempt = Attempt { run, output, has_complained: false, memory, devices, verdict: None };
+                let cgroup = self.cgroup(launch, number);
+                // What the system itself watches needs no looking at.
+                let memory = launch.needs.memory.filter(|_| cgroup.is_none());
+                let run = launch.run;
+                let attempt =
+                    Attempt { run, output, has_complained: false, memory, cgroup, devices, verdict: None };
                 state.attempts.insert(number.cast_signed(), attempt);
                 Ok((number, child))
             }
@@ -128,6 +135,20 @@ impl Care {
                 state.take_back(&devices);
                 output.close(&mut state.pool).ok(); // that it did not start says more
                 Err(format!("cannot start '{}': {error}", launch.program.display()))
+            }
+        }
+    }
+
+    /// The control group that a new process is put into, if it is to have one.
+    fn cgroup(&self, launch: &Launch, number: u32) -> Option<Cgroup> {
+        let (folder, limit) = (launch.needs.cgroups.as_ref()?, launch.needs.memory?);
+        let made =
+            Cgroup::new(folder, launch.run, limit).and_then(|group| group.take(number).map(|()| group));
+        match made {
+            Ok(group) => Some(group),
+            Err(error) => {
+                (self.complain)(&format!("{}: {error}; memory is watched without it", folder.display()));
+                None
             }
         }
     }
@@ -152,7 +173,8 @@ impl Care {
         if let Err(error) = attempt.output.close(&mut state.pool) {
             (self.complain)(&error);
         }
-        match attempt.verdict {
+        let verdict = attempt.verdict.or_else(|| attempt.cgroup.as_ref()?.verdict());
+        match verdict {
             Some(verdict) if ending != Ending::Exit(0) => verdict,
             _ => ending,
         }

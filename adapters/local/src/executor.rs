@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::care::Care;
+use crate::cgroup;
 use crate::cut::SMALLEST;
 use crate::keeper::{Ending, Found, Keeper};
 use crate::process::{self, Produced, Setting};
@@ -46,6 +47,10 @@ pub struct LocalOptions {
     pub output_limit: Option<u64>,
     /// Whether an attempt is killed that uses more memory than its task demands, if it demands any. Default: yes.
     pub limit_memory: bool,
+    /// A control group of version 2 in which attempts that demand memory get groups of their own, so that the system itself
+    /// limits them; it must be delegated and hold no processes. Empty: the one that holds this process, which must be alone in it.
+    /// `None`: memory is watched by looking at processes. Default: none.
+    pub cgroup: Option<PathBuf>,
     /// Whether every attempt is bound to as many processors as its task demands, disjoint while they last. Default: no.
     pub pin: bool,
 }
@@ -63,6 +68,7 @@ impl LocalOptions {
             check_outputs: true,
             output_limit: Some(64 << 20),
             limit_memory: true,
+            cgroup: None,
             pin: false,
         }
     }
@@ -136,6 +142,14 @@ impl LocalExecutor {
                 value: "0".to_owned(),
                 expected: "at least 1",
             });
+        }
+        if let Some(folder) = &mut options.cgroup {
+            let ready = if folder.as_os_str().is_empty() {
+                cgroup::own().map(|own| *folder = own)
+            } else {
+                cgroup::prepare(folder)
+            };
+            ready.map_err(Error::Executor)?;
         }
         options.working_directory = in_place(&options.working_directory, Path::canonicalize)?;
         in_place(&options.log_directory, |path| std::fs::create_dir_all(path))?;

@@ -37,6 +37,8 @@ pub(crate) struct Needs {
     pub(crate) output: Option<u64>,
     /// Most bytes of memory; `None`: any number.
     pub(crate) memory: Option<u64>,
+    /// The control group that holds those of attempts; `None`: memory is watched by looking at processes.
+    pub(crate) cgroups: Option<PathBuf>,
     /// Thousandths of processors to be bound to; `None`: it may run on all.
     pub(crate) processors: Option<u32>,
     /// GPUs to be given by index.

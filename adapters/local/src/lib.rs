@@ -5,6 +5,7 @@
 //! [`this_machine`] describes the machine as a cluster of one node.
 
 mod care;
+mod cgroup;
 mod cut;
 mod devices;
 mod emulated;

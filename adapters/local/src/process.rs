@@ -205,9 +205,11 @@ fn needs(assignment: &Assignment, setting: &Setting) -> Needs {
         wanted: thousandths(demand.gpus),
     });
     let cores = demand.map_or(1.0, |demand| demand.cores);
+    let memory = demand.map(|demand| demand.memory).filter(|bytes| *bytes > 0 && options.limit_memory);
     Needs {
         output: options.output_limit,
-        memory: demand.map(|demand| demand.memory).filter(|bytes| *bytes > 0 && options.limit_memory),
+        memory,
+        cgroups: memory.and(options.cgroup.clone()),
         processors: (options.pin && cores > 0.0).then(|| thousandths(cores)),
         gpus,
     }

@@ -100,11 +100,14 @@ impl Shared {
                 Request::Environment(environment) => self.lock().environment = Some(environment),
                 Request::Launch(launch) => {
                     let mut state = self.lock();
+                    let had_none = state.children.is_empty();
                     if let Err(ending) = state.launch(&launch) {
                         state.tell(&Reply::Ended(launch.run, ending));
                     }
                     drop(state);
-                    self.has_children.notify_one();
+                    if had_none {
+                        self.has_children.notify_one();
+                    }
                 }
                 Request::Release(run) => self.lock().release(run),
             }
