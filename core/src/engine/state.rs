@@ -34,8 +34,8 @@ pub(super) struct TaskState {
     pub(super) phase: Phase,
     pub(super) node: Option<NodeId>,
     order: Order,
-    staged: bool,
-    open_parents: u32,
+    pub(super) staged: bool,
+    pub(super) open_parents: u32,
     /// Attempts begun.
     pub(super) attempt: u32,
     pub(super) failures: u32,
@@ -137,6 +137,8 @@ impl State {
             Event::Held => self.hold(),
             Event::Resumed => self.resumed(),
             Event::Cancelled(job) => self.cancelled(*job, watched, out),
+            Event::Dropped { job, task } => self.dropped(*job, *task, watched, out),
+            Event::Retried { job, task } => self.retried(*job, *task),
             Event::Tick => {}
         }
     }
@@ -208,7 +210,7 @@ impl State {
         }
     }
 
-    fn task(&mut self, job: JobId, task: TaskId) -> &mut TaskState {
+    pub(super) fn task(&mut self, job: JobId, task: TaskId) -> &mut TaskState {
         &mut self.jobs[job.index()].tasks[task.index()]
     }
 
@@ -218,7 +220,7 @@ impl State {
         (task.phase == Phase::Running && task.attempt == run.attempt).then_some(task)
     }
 
-    fn make_ready(&mut self, job: JobId, task: TaskId) {
+    pub(super) fn make_ready(&mut self, job: JobId, task: TaskId) {
         let staging = self.staging;
         let t = self.task(job, task);
         t.phase = Phase::Ready;
@@ -343,7 +345,7 @@ impl State {
         self.call_all_steps(Trigger::Submitted);
     }
 
-    fn block_descendants(&mut self, job: JobId, task: TaskId) {
+    pub(super) fn block_descendants(&mut self, job: JobId, task: TaskId) {
         let instance = self.jobs[job.index()].instance.clone();
         let mut open = vec![task];
         while let Some(task) = open.pop() {
@@ -421,7 +423,7 @@ impl State {
         }
     }
 
-    fn close(&mut self, id: JobId, out: &mut Vec<Command>) {
+    pub(super) fn close(&mut self, id: JobId, out: &mut Vec<Command>) {
         let job = &mut self.jobs[id.index()];
         if job.remaining == 0 && !job.closed {
             job.closed = true;
@@ -441,7 +443,7 @@ impl State {
     }
 
     /// Frees what a running attempt occupies.
-    fn vacate(&mut self, run: TaskRun) {
+    pub(super) fn vacate(&mut self, run: TaskRun) {
         let t = &self.jobs[run.job.index()].tasks[run.task.index()];
         let (Some(node), finish) = (t.node, t.finish) else { return };
         let instance = self.jobs[run.job.index()].instance.clone();
@@ -450,7 +452,7 @@ impl State {
         self.touch(node);
     }
 
-    fn unplace(&mut self, job: JobId, task: TaskId) {
+    pub(super) fn unplace(&mut self, job: JobId, task: TaskId) {
         let Some(node) = self.task(job, task).node else { return };
         let (_, weight, exec) = self.load(job, task, node);
         let t = self.task(job, task);
@@ -619,7 +621,7 @@ impl State {
     }
 
     /// A task of this job has left its node, which may be what ready tasks of any job wait for.
-    fn call_waiting(&mut self, job: JobId) {
+    pub(super) fn call_waiting(&mut self, job: JobId) {
         self.call_step(job, Trigger::Finished);
         for other in (0..self.jobs.len()).map(JobId::new).filter(|other| *other != job) {
             let state = &self.jobs[other.index()];

@@ -69,7 +69,7 @@ pub struct StepEntry {
     pub events: Vec<Happening>,
     /// The decisions, in order.
     pub decisions: Vec<(JobId, Decision)>,
-    /// Why attempts failed.
+    /// Why attempts failed, or were dropped.
     pub reasons: Vec<(TaskRun, String)>,
 }
 
@@ -103,6 +103,16 @@ pub enum Happening {
     Resumed,
     Cancelled(JobId),
     Tick,
+    Dropped {
+        job: JobId,
+        #[serde(with = "plain::task")]
+        task: TaskId,
+    },
+    Retried {
+        job: JobId,
+        #[serde(with = "plain::task")]
+        task: TaskId,
+    },
 }
 
 impl From<&Event> for Happening {
@@ -120,6 +130,8 @@ impl From<&Event> for Happening {
             Event::Resumed => Self::Resumed,
             Event::Cancelled(job) => Self::Cancelled(job),
             Event::Tick => Self::Tick,
+            Event::Dropped { job, task } => Self::Dropped { job, task },
+            Event::Retried { job, task } => Self::Retried { job, task },
         }
     }
 }
@@ -140,6 +152,8 @@ impl Happening {
             Self::Resumed => Event::Resumed,
             Self::Cancelled(job) => Event::Cancelled(job),
             Self::Tick => Event::Tick,
+            Self::Dropped { job, task } => Event::Dropped { job, task },
+            Self::Retried { job, task } => Event::Retried { job, task },
         }
     }
 }

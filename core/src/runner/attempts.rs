@@ -140,6 +140,13 @@ impl Attempts {
         true
     }
 
+    /// Says why a task failed that was given up.
+    pub(super) fn blame(&mut self, task: TaskId, reason: String) {
+        if let Some(attempt) = self.of_task.get_mut(task.index()) {
+            attempt.reason = Some(reason);
+        }
+    }
+
     /// Ends all attempts on a node that is lost.
     pub(super) fn lose(&mut self, node: NodeId, now: f64) {
         for run in self.runs(|attempt| attempt.live && attempt.node == node) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mdts_dag::TaskId;
 use tokio::sync::watch;
 
 /// How a run behaves.
@@ -78,24 +79,32 @@ pub enum Stop {
     Cancel,
 }
 
-/// Stops a run from outside, for example on Ctrl-C. Cheap to clone; works from any thread.
+/// What a run was told from outside.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    pub(super) stop: Stop,
+    /// Tasks to cancel, with the reason. Only added to: the runner counts how many it has seen.
+    pub(super) cancelled: Vec<(TaskId, String)>,
+}
+
+/// Stops a run, or tasks of it, from outside, for example on Ctrl-C. Cheap to clone; works from any thread.
 #[derive(Debug, Clone)]
 pub struct Stopper {
-    sender: watch::Sender<Stop>,
+    sender: watch::Sender<Orders>,
 }
 
 impl Stopper {
     pub(super) fn new() -> Self {
-        Self { sender: watch::Sender::new(Stop::No) }
+        Self { sender: watch::Sender::new(Orders::default()) }
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<Stop> {
+    pub(super) fn subscribe(&self) -> watch::Receiver<Orders> {
         self.sender.subscribe()
     }
 
     /// Stops one degree further: the first call drains, the second cancels. Returns the degree reached.
     pub fn escalate(&self) -> Stop {
-        let next = match *self.sender.borrow() {
+        let next = match self.sender.borrow().stop {
             Stop::No => Stop::Drain,
             Stop::Drain | Stop::Cancel => Stop::Cancel,
         };
@@ -105,10 +114,18 @@ impl Stopper {
 
     /// Stops to this degree; never less than before.
     pub fn stop(&self, degree: Stop) {
-        self.sender.send_if_modified(|now| {
-            let further = degree > *now;
-            *now = degree.max(*now);
+        self.sender.send_if_modified(|orders| {
+            let further = degree > orders.stop;
+            orders.stop = degree.max(orders.stop);
             further
+        });
+    }
+
+    /// Cancels tasks for good, running or not: they fail for this reason, without further retries. Tasks that have come to
+    /// their end stay as they are.
+    pub fn cancel_tasks(&self, tasks: impl IntoIterator<Item = TaskId>, reason: &str) {
+        self.sender.send_modify(|orders| {
+            orders.cancelled.extend(tasks.into_iter().map(|task| (task, reason.to_owned())));
         });
     }
 }

@@ -46,12 +46,15 @@ impl Placer for Dice {
 fn event(rng: &mut Rng, instance: &Instance, running: &[TaskRun]) -> Event {
     let node = NodeId::new(rng.random_range(0..instance.nodes()));
     let run = running.get(rng.random_range(0..running.len().max(1))).copied();
-    match (rng.random_range(0..12), run) {
+    let (job, task) = (JobId::new(0), TaskId::new(rng.random_range(0..instance.tasks())));
+    match (rng.random_range(0..14), run) {
         (0, _) => Event::NodeLost(node),
         (1, _) => Event::NodeJoined(node),
         (2, _) => Event::Held,
         (3, _) => Event::Resumed,
         (4, Some(run)) => Event::Started(run),
+        (12, _) => Event::Dropped { job, task },
+        (13, _) => Event::Retried { job, task },
         (5, Some(run)) => Event::Failed(run),
         (6, Some(run)) => Event::Interrupted(run),
         (_, Some(run)) => Event::Finished(run),
