@@ -8,10 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mdts_core::journal::{Folder, Journal, Manifest, digest, read_folder};
 use mdts_core::runner::Standing;
 use mdts_core::{Cluster, Instance, SlotModel};
-use mdts_dag::{DataModel, JobGraph, format};
+use mdts_dag::{DataModel, JobGraph, TaskId, format};
 
 use crate::choice::Choice;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, did_you_mean};
 use crate::input::{Job, Machines};
 use crate::settings::{ModelFlags, Settings};
 
@@ -231,6 +231,11 @@ pub(crate) fn resume(folder: &Path, settings: &Settings) -> Result<Journal> {
     Ok(Folder::lock(folder)?.resume(settings.durability)?)
 }
 
+/// How to go on with the run in a folder.
+pub(crate) fn remedy(folder: &Path) -> String {
+    format!("go on with mdts run --resume --journal {}", folder.display())
+}
+
 /// A run as its folder shows it, without touching it.
 #[derive(Debug)]
 pub(crate) struct Shown {
@@ -251,5 +256,23 @@ impl Shown {
         let queues = kept.emulate.is_none();
         let standing = Standing::read(&mut reader, &instance, queues, &folder.display().to_string())?;
         Ok(Self { kept, instance, standing })
+    }
+
+    /// The task of this name.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the nearest name there is.
+    pub(crate) fn task(&self, name: &str) -> Result<TaskId> {
+        let graph = &self.kept.job.graph;
+        let found = graph.task_ids().find(|task| &*graph.task(*task).name == name);
+        found.ok_or_else(|| {
+            let names = graph.tasks().map(|task| &*task.name);
+            Error::Usage(format!("{}: there is no task '{name}'{}", graph.name(), did_you_mean(name, names)))
+        })
+    }
+
+    /// The name of a task.
+    pub(crate) fn name(&self, task: TaskId) -> &str {
+        &self.kept.job.graph.task(task).name
     }
 }

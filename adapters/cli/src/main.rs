@@ -3,6 +3,7 @@
 mod args;
 mod choice;
 mod commands;
+mod control;
 mod error;
 mod gantt;
 mod history;

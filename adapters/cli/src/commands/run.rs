@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use mdts_core::journal::{Durability, Journal};
 use mdts_core::runner::{Executor, RunReport, Runner, Stop, Stopper, TaskOutcome};
-use mdts_core::{Instance, Placement};
+use mdts_core::{Cluster, Instance, Placement};
 use mdts_dag::{JobGraph, TaskId};
 use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions, log_files};
 use serde::Serialize;
@@ -16,11 +16,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::plan::above_bound;
 use crate::choice::Choice;
+use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::gantt::{self, Chart, Form};
 use crate::history::{self, HistoryFlag};
 use crate::input::{self, Job, Machines};
-use crate::journal::{self, Kept};
+use crate::journal::{self, Kept, remedy};
 use crate::output::{self, OutputFile};
 use crate::policy::{self, Plan, Policy};
 use crate::progress::RunProgress;
@@ -158,7 +159,13 @@ impl Run {
         // One thread: handing little pieces of work to others costs more than the work.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
-        let mut executor = executor(&ready)?;
+        let mut executor = executor(
+            ready.emulate,
+            &ready.settings.logs,
+            &ready.folder,
+            &ready.machines.cluster,
+            ready.journal.as_deref(),
+        )?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
         let came_of_it = runtime.block_on(drive(&ready, journal, &mut *executor, quiet))?;
@@ -313,13 +320,20 @@ fn check_commands(job: &Job) -> Result<()> {
     }
 }
 
-fn executor(ready: &Ready) -> Result<Box<dyn Executor>> {
-    if let Some(scale) = ready.emulate {
+/// What runs the tasks in `folder`; with a journal they outlive this process.
+pub(super) fn executor(
+    emulate: Option<f64>,
+    logs: &Path,
+    folder: &Path,
+    cluster: &Arc<Cluster>,
+    journal: Option<&Path>,
+) -> Result<Box<dyn Executor>> {
+    if let Some(scale) = emulate {
         return Ok(Box::new(EmulatedExecutor::new(scale)?));
     }
-    let mut options = LocalOptions::new(&ready.settings.logs, &ready.folder);
-    options.keeper = ready.journal.as_deref().map(keeper).transpose()?;
-    let executor = LocalExecutor::new(options, ready.machines.cluster.clone());
+    let mut options = LocalOptions::new(logs, folder);
+    options.keeper = journal.map(keeper).transpose()?;
+    let executor = LocalExecutor::new(options, cluster.clone());
     Ok(Box::new(executor.map_err(|error| match error {
         mdts_core::Error::Io { path, source } => Error::Output { path, source },
         other => other.into(),
@@ -351,9 +365,14 @@ async fn drive(
     if let Some(journal) = journal {
         runner = runner.journal(journal);
     }
+    let control = ready.journal.as_deref().map(|folder| Control::listen(folder, runner.stopper()));
+    if let Some(Err(error)) = &control {
+        tracing::warn!("mdts cancel cannot reach this run: {error}");
+    }
     let watcher = tokio::spawn(obey_signals(Signals::new()?, runner.stopper()));
     let came_of_it = runner.run(executor).await;
     watcher.abort();
+    drop(control);
     Ok(came_of_it?)
 }
 
@@ -543,7 +562,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
     }
     line("tasks", counts);
     if let Some(folder) = report.journal.filter(|_| report.cancelled > 0) {
-        line("", format!("go on with mdts run --resume --journal {}", folder.display()));
+        line("", remedy(folder));
     }
     line(
         "overhead",

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use mdts_core::engine::Phase;
+use mdts_core::journal::holder;
 use mdts_core::runner::Obstacle;
 use mdts_dag::TaskId;
 use serde::Serialize;
 
-use crate::error::{Error, Result, did_you_mean};
-use crate::journal::Shown;
+use crate::error::Result;
+use crate::journal::{Shown, remedy};
 use crate::output;
 use crate::text::{count, number};
 
@@ -70,8 +71,8 @@ struct Waiting<'a> {
 impl Status {
     pub(super) fn carry_out(&self) -> Result<()> {
         let shown = Shown::read(&self.journal)?;
-        let only = self.task.as_deref().map(|name| find(&shown, name)).transpose()?;
-        let report = report(&shown, &self.journal, only);
+        let only = self.task.as_deref().map(|name| shown.task(name)).transpose()?;
+        let report = report(&shown, holder(&self.journal)?.is_some(), only);
         if self.json {
             return output::print_json(&report);
         }
@@ -82,16 +83,7 @@ impl Status {
     }
 }
 
-fn find(shown: &Shown, name: &str) -> Result<TaskId> {
-    let graph = &shown.kept.job.graph;
-    let found = graph.task_ids().find(|task| &*graph.task(*task).name == name);
-    found.ok_or_else(|| {
-        let names = graph.tasks().map(|task| &*task.name);
-        Error::Usage(format!("{}: there is no task '{name}'{}", graph.name(), did_you_mean(name, names)))
-    })
-}
-
-fn report<'a>(shown: &'a Shown, folder: &Path, only: Option<TaskId>) -> Report<'a> {
+fn report<'a>(shown: &'a Shown, is_held: bool, only: Option<TaskId>) -> Report<'a> {
     let (graph, standing) = (&shown.kept.job.graph, &shown.standing);
     let name = |task: TaskId| &*graph.task(task).name;
     let chosen = |task: &TaskId| only.is_none_or(|only| only == *task);
@@ -120,7 +112,7 @@ fn report<'a>(shown: &'a Shown, folder: &Path, only: Option<TaskId>) -> Report<'
     Report {
         job: graph.name(),
         policy: &shown.kept.policy,
-        state: standing.end().unwrap_or_else(|| if is_locked(folder) { "running" } else { "killed" }),
+        state: standing.end().unwrap_or_else(|| if is_held { "running" } else { "killed" }),
         process: standing.process(),
         tasks: graph.len(),
         succeeded: standing.count(Phase::Done),
@@ -131,13 +123,6 @@ fn report<'a>(shown: &'a Shown, folder: &Path, only: Option<TaskId>) -> Report<'
         running: running.collect(),
         waiting: waiting.collect(),
     }
-}
-
-/// Whether some process runs the job: the lock names its holder.
-fn is_locked(folder: &Path) -> bool {
-    let holder = std::fs::read_to_string(folder.join("lock")).unwrap_or_default();
-    let name = std::fs::read_to_string(format!("/proc/{}/comm", holder.trim())).unwrap_or_default();
-    !holder.trim().is_empty() && !name.is_empty()
 }
 
 /// Seconds along the longest path of what is not done, every task on its fastest node; what runs counts with what is
@@ -163,7 +148,7 @@ fn critical_path(shown: &Shown) -> f64 {
 }
 
 fn show(report: &Report<'_>, folder: &Path) -> String {
-    let remedy = format!("go on with mdts run --resume --journal {}", folder.display());
+    let remedy = remedy(folder);
     let ended = report.succeeded + report.failed + report.blocked;
     let mut text = format!("{}: {}, under {}\n", report.job, count(report.tasks, "task"), report.policy);
     let mut line = |what: &str, value: String| _ = writeln!(text, "  {what:<12}{value}");
@@ -242,7 +227,7 @@ fn show_task(shown: &Shown, report: &Report<'_>, task: TaskId) -> String {
     let said = match shown.standing.phase(task) {
         Phase::Done => "it has succeeded".to_owned(),
         Phase::Failed => {
-            let reason = attempt.and_then(|attempt| attempt.reason).unwrap_or("nobody knows why");
+            let reason = shown.standing.reason(task).unwrap_or("nobody knows why");
             format!("it failed for good: {reason}")
         }
         Phase::Running => report.running.first().map_or_else(String::new, |running| {
