@@ -93,8 +93,7 @@ impl RetryRule {
     /// Whether another attempt is worth it after this failure.
     pub fn repeats(&self, failing: Failing) -> bool {
         let is_exit = matches!(failing, Failing::Status(_));
-        let has =
-            |list: &[Failing]| list.contains(&failing) || (is_exit && list.contains(&Failing::Exit));
+        let has = |list: &[Failing]| list.contains(&failing) || (is_exit && list.contains(&Failing::Exit));
         // A status that is named counts more than the class of all statuses.
         if is_exit && self.on.contains(&failing) && !self.never_on.contains(&failing) {
             return true;

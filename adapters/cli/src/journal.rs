@@ -29,6 +29,8 @@ const DATA: &str = "data_model";
 const FOLDER: &str = "folder";
 const LOGS: &str = "logs";
 const EMULATE: &str = "emulate";
+const WEIGHTS: &str = "weights";
+const CACHE: &str = "cache";
 
 /// What a run is made of, as its folder keeps it.
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub(crate) struct Kept {
     pub(crate) folder: PathBuf,
     pub(crate) logs: PathBuf,
     pub(crate) emulate: Option<f64>,
+    pub(crate) weights: Option<PathBuf>,
+    pub(crate) cache: Option<PathBuf>,
     source: String,
 }
 
@@ -84,6 +88,8 @@ impl New<'_> {
             (FOLDER, path(self.folder)),
             (LOGS, path(&self.settings.logs)),
         ];
+        notes.extend(self.settings.weights.as_deref().map(|file| (WEIGHTS, path(file))));
+        notes.extend(self.settings.cache.as_deref().map(|folder| (CACHE, path(folder))));
         notes.extend(self.emulate.map(|scale| (EMULATE, scale.to_string())));
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);
         Ok(Manifest {
@@ -153,6 +159,8 @@ impl Kept {
             folder: note(FOLDER)?.into(),
             logs: note(LOGS)?.into(),
             emulate: emulate.transpose()?,
+            weights: manifest.note(WEIGHTS).map(PathBuf::from),
+            cache: manifest.note(CACHE).map(PathBuf::from),
             source: note(SOURCE)?,
         })
     }

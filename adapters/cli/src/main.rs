@@ -1,6 +1,7 @@
 //! The command line `mdts`: plans, compares and runs workflows on unequal machines.
 
 mod args;
+mod cache;
 mod choice;
 mod commands;
 mod control;

@@ -63,7 +63,10 @@ impl Logs {
             for (i, stream) in streams.iter_mut().enumerate() {
                 found |= printer.print(i, stream, true)?;
             }
-            return if found { Ok(()) } else { Err(self.missing(&shown, &streams)) };
+            if !found {
+                self.tell_nothing(&shown);
+            }
+            return Ok(());
         }
         let mut watch = Watch::new(&self.journal, task, attempt);
         loop {
@@ -73,10 +76,12 @@ impl Logs {
                 printer.print(i, stream, ended.is_some())?;
             }
             match ended {
-                Some(End::Ended) if streams.iter().all(|stream| stream.file.is_none()) => {
-                    return Err(self.missing(&shown, &streams));
+                Some(End::Ended) => {
+                    if streams.iter().all(|stream| stream.file.is_none()) {
+                        self.tell_nothing(&shown);
+                    }
+                    return Ok(());
                 }
-                Some(End::Ended) => return Ok(()),
                 Some(End::Abandoned) => {
                     let said = format!("its run was stopped or killed; {}\n", remedy(&self.journal));
                     output::complain(&said);
@@ -114,14 +119,13 @@ impl Logs {
         wanted.map(|(what, path, _)| Stream { what, path, file: None }).collect()
     }
 
-    fn missing(&self, shown: &Shown, streams: &[Stream]) -> Error {
-        let path = streams.first().map_or(Path::new(""), |stream| &stream.path).display();
-        let why = if shown.kept.emulate.is_some() {
-            "emulated tasks write nothing".to_owned()
+    fn tell_nothing(&self, shown: &Shown) {
+        let (task, logs) = (&self.task, shown.kept.logs.display());
+        output::complain(&if shown.kept.emulate.is_some() {
+            format!("'{task}' was emulated, which writes nothing\n")
         } else {
-            format!("{path} is not there; it was removed, or the attempt could not begin")
-        };
-        Error::Usage(format!("'{}' has no output: {why}", self.task))
+            format!("'{task}' has written nothing, or that was removed from {logs}\n")
+        });
     }
 }
 

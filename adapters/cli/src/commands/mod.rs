@@ -5,6 +5,7 @@ mod cancel;
 mod compare;
 mod completions;
 mod convert;
+mod dry_run;
 mod inspect;
 mod keep;
 mod log;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use mdts_core::journal::{Durability, Journal};
@@ -14,7 +15,9 @@ use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions, l
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::dry_run;
 use super::plan::above_bound;
+use crate::cache::{Cache, Cached};
 use crate::choice::Choice;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -62,6 +65,12 @@ pub(crate) struct Run {
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
+    /// Skip tasks whose command, environment and inputs are those of an earlier success; their outputs are kept here
+    #[arg(long, value_name = "DIR", conflicts_with = "emulate")]
+    cache: Option<PathBuf>,
+    /// Run nothing: tell what would run, where, and why
+    #[arg(long, conflicts_with_all = ["journal", "emulate", "gantt"])]
+    dry_run: bool,
     /// Folder for the output of the tasks [default: one per run in .mdts/logs]
     #[arg(long, value_name = "DIR")]
     logs: Option<PathBuf>,
@@ -113,6 +122,8 @@ struct Report<'a> {
     overhead_per_task_us: f64,
     /// Null where the system does not tell.
     peak_memory_mib: Option<f64>,
+    /// Tasks that did not run because the cache had their outputs.
+    cached: usize,
     /// Tasks that were done before this process went on with the run.
     done_before: usize,
     /// Folder where the run is recorded; null if it is not.
@@ -140,6 +151,8 @@ struct Ready {
     /// Where commands run.
     folder: PathBuf,
     journal: Option<PathBuf>,
+    /// Tasks that the cache answered for.
+    cached: Arc<AtomicUsize>,
 }
 
 impl Ready {
@@ -155,17 +168,14 @@ impl Run {
         let form = self.gantt.as_deref().map(Form::of).transpose()?;
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
         let (ready, journal) = self.prepare(quiet)?;
+        if self.dry_run {
+            return self.tell(&ready, quiet);
+        }
         let silent = quiet || self.json;
         // One thread: handing little pieces of work to others costs more than the work.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
-        let mut executor = executor(
-            ready.emulate,
-            &ready.settings.logs,
-            &ready.folder,
-            &ready.machines.cluster,
-            ready.journal.as_deref(),
-        )?;
+        let mut executor = ready.executor()?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
         let came_of_it = runtime.block_on(drive(&ready, journal, &mut *executor, quiet))?;
@@ -183,7 +193,8 @@ impl Run {
             let wrote = format!("wrote {}\n", self.gantt.as_deref().unwrap_or(Path::new("")).display());
             said = said.and(drawn).and_then(|()| if silent { Ok(()) } else { output::print(&wrote) });
         }
-        if came_of_it.is_success() && ready.emulate.is_none() {
+        // Tasks that did not run would teach that they take no time.
+        if came_of_it.is_success() && ready.emulate.is_none() && report.cached == 0 {
             said =
                 said.and(history::learn(&ready.job, &ready.machines.cluster, &came_of_it, &ready.settings));
         }
@@ -198,6 +209,19 @@ impl Run {
         }
     }
 
+    /// What would run.
+    fn tell(&self, ready: &Ready, quiet: bool) -> Result<ExitCode> {
+        let folder = ready.settings.cache.as_deref();
+        let cache = folder.map(|folder| Cache::open(folder, &ready.folder, false)).transpose()?;
+        let report = dry_run::report(&ready.job, &ready.instance, &ready.plan, cache.as_ref().zip(folder));
+        if self.json {
+            output::print_json(&report)?;
+        } else if !quiet {
+            output::print(&dry_run::show(&report))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
     fn prepare(&self, quiet: bool) -> Result<(Ready, Option<Journal>)> {
         let own_logs = self.journal.as_ref().map(|folder| folder.join(LOGS));
         let other = OtherFlags {
@@ -206,6 +230,7 @@ impl Run {
             history: self.history.path(),
             durability: self.durability,
             weights: self.weights.path(),
+            cache: self.cache.as_deref(),
         };
         let settings = Settings::load(&self.model, other)?;
         match &self.journal {
@@ -244,8 +269,18 @@ impl Run {
         });
         let journal = journal.transpose()?;
         let (emulate, kept_in) = (self.emulate, self.journal.clone());
-        let ready =
-            Ready { job, machines, instance, settings, policy, plan, emulate, folder, journal: kept_in };
+        let ready = Ready {
+            job,
+            machines,
+            instance,
+            settings,
+            policy,
+            plan,
+            emulate,
+            folder,
+            journal: kept_in,
+            cached: Arc::default(),
+        };
         Ok((ready, journal))
     }
 
@@ -265,6 +300,13 @@ impl Run {
         if self.logs.is_none() {
             settings.logs = kept.logs;
         }
+        // What the run began with holds, whatever the environment says by now.
+        if self.weights.path().is_none() {
+            settings.weights = kept.weights;
+        }
+        if self.cache.is_none() {
+            settings.cache = kept.cache;
+        }
         let policy = self.policy(self.policy.as_deref().unwrap_or(&kept.policy), &settings)?;
         let plan = self.plan(&policy, settings.seed, &instance, quiet)?;
         let Kept { job, machines, folder: working, emulate, .. } = kept;
@@ -279,6 +321,7 @@ impl Run {
             emulate,
             folder: working,
             journal: kept_in,
+            cached: Arc::default(),
         };
         Ok((ready, Some(journal)))
     }
@@ -301,7 +344,7 @@ impl Run {
         match &self.dag {
             None => {
                 let folder = PathBuf::from(EXAMPLE_FOLDER);
-                let made = std::fs::create_dir_all(&folder);
+                let made = if self.dry_run { Ok(()) } else { std::fs::create_dir_all(&folder) };
                 made.map_err(|source| Error::Output { path: folder.clone(), source })?;
                 Ok(folder)
             }
@@ -429,6 +472,19 @@ async fn obey_signals(mut signals: Signals, stopper: Stopper) {
 }
 
 impl Ready {
+    /// What runs the tasks, behind the cache if there is one.
+    fn executor(&self) -> Result<Box<dyn Executor>> {
+        let (logs, cluster) = (&self.settings.logs, &self.machines.cluster);
+        let executor = executor(self.emulate, logs, &self.folder, cluster, self.journal.as_deref())?;
+        match &self.settings.cache {
+            Some(folder) if self.emulate.is_none() => {
+                let cache = Cache::open(folder, &self.folder, true)?;
+                Ok(Box::new(Cached::new(executor, cache, self.cached.clone())))
+            }
+            _ => Ok(executor),
+        }
+    }
+
     fn report<'a>(&'a self, run: &'a RunReport, usage: Usage) -> Report<'a> {
         let graph = &self.job.graph;
         let failures = run.failures().map(|(task, reason)| Failure {
@@ -456,6 +512,7 @@ impl Ready {
             failures: failures.collect(),
             overhead_per_task_us: usage.cpu_seconds * 1e6 / run.tasks.len() as f64,
             peak_memory_mib: usage.peak_memory_mib,
+            cached: self.cached.load(Ordering::Relaxed),
             done_before: run.done_before,
             journal: self.journal.as_deref(),
         }
@@ -544,7 +601,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
             number(report.lower_bound)
         ),
     );
-    if report.makespan < report.lower_bound && report.succeeded == report.tasks {
+    if report.makespan < report.lower_bound && report.succeeded == report.tasks && report.cached == 0 {
         line("", "faster than the lower bound: the tasks took less than their stated work".into());
     }
     let mut counts = format!("{} of {} succeeded", report.succeeded, report.tasks);
@@ -553,6 +610,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
         (report.blocked, "blocked behind them"),
         (report.cancelled, "cancelled"),
         (report.retried, "attempts repeated"),
+        (report.cached, "from the cache"),
     ];
     for (n, what) in others.into_iter().filter(|(n, _)| *n > 0) {
         _ = write!(counts, ", {n} {what}");

@@ -1,6 +1,7 @@
 //! The command line from outside: the built program on small inputs.
 
 mod bad_input;
+mod caching;
 mod contract;
 mod measuring;
 mod pictures;

@@ -52,6 +52,21 @@ fn all_settings_come_from_the_environment() {
 }
 
 #[test]
+fn what_is_wrong_in_the_environment_names_the_variable() {
+    let folder = diamond();
+    for (name, value, expected) in [
+        ("MDTS_SEED", "true", "MDTS_SEED: seed: 'true' is not a whole number of at least 0"),
+        ("MDTS_SEED", "-1", "MDTS_SEED: seed: '-1' is not a whole number"),
+        ("MDTS_SLOTS", "both", "MDTS_SLOTS: slots: 'both' is not known; write exclusive or resources"),
+    ] {
+        let mut command = folder.command(&["plan", "diamond.yaml"]);
+        let called = crate::Called::from(command.env(name, value).output().expect("mdts runs"));
+        assert_eq!(called.status, 2);
+        assert!(called.stderr.contains(expected), "{}", called.stderr);
+    }
+}
+
+#[test]
 fn the_log_goes_to_standard_error() {
     let folder = diamond();
     let called = folder.mdts(&["plan", "diamond.yaml", "--json", "-v"]);

@@ -70,7 +70,15 @@ impl NodeAttributes {
         const LONGEST: usize = 256;
         let long = matches!(
             key,
-            "times" | "resources" | "command" | "kind" | "category" | "env" | "directory" | "retry_on" | "never_retry_on"
+            "times"
+                | "resources"
+                | "command"
+                | "kind"
+                | "category"
+                | "env"
+                | "directory"
+                | "retry_on"
+                | "never_retry_on"
         ) && value.len() > LONGEST;
         if long {
             return Err(format!("a default {key} may have {LONGEST} bytes at most; give it to each node"));

@@ -129,7 +129,8 @@ fn read_task(
         task = task.with_execution(|run| run.directory = Some(directory));
     }
     if let Some(env) = text.env {
-        if let Some((name, _)) = env.0.iter().find(|(name, _)| name.is_empty() || name.contains(['=', '\0'])) {
+        if let Some((name, _)) = env.0.iter().find(|(name, _)| name.is_empty() || name.contains(['=', '\0']))
+        {
             return Err(error(&format!("env: '{}' cannot be the name of a variable", name.escape_debug())));
         }
         let env = env.0.into_iter().map(|(name, value)| (name, value.0)).collect();

@@ -121,7 +121,25 @@ read_fields!(
     TaskText,
     "task",
     [
-        name, kind, work, times, cores, memory, gpus, resources, gang, after, needs, command, inputs,
-        outputs, env, directory, retries, retry_on, never_retry_on, timeout
+        name,
+        kind,
+        work,
+        times,
+        cores,
+        memory,
+        gpus,
+        resources,
+        gang,
+        after,
+        needs,
+        command,
+        inputs,
+        outputs,
+        env,
+        directory,
+        retries,
+        retry_on,
+        never_retry_on,
+        timeout
     ]
 );

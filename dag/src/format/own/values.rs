@@ -135,7 +135,8 @@ impl Serialize for Failures {
 
 impl<'de> Deserialize<'de> for Failures {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let words = deserializer.deserialize_any(Words("a list of exit statuses and words, or one of them"))?;
+        let words =
+            deserializer.deserialize_any(Words("a list of exit statuses and words, or one of them"))?;
         words.iter().map(|word| word.parse().map_err(D::Error::custom)).collect::<Result<_, _>>().map(Self)
     }
 }
