@@ -6,6 +6,7 @@ mod choice;
 mod commands;
 mod control;
 mod error;
+mod forecast;
 mod gantt;
 mod history;
 mod input;

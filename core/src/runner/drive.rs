@@ -285,6 +285,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             let tasks = self.job.len();
             let ended = tasks - self.engine.state().remaining(JOB);
             progress(&Snapshot {
+                state: self.engine.state(),
                 now: self.now,
                 tasks,
                 succeeded: self.succeeded,

@@ -5,6 +5,8 @@ use std::time::Duration;
 use mdts_dag::TaskId;
 use tokio::sync::watch;
 
+use crate::engine::State;
+
 /// How a run behaves.
 ///
 /// ```
@@ -40,8 +42,10 @@ impl Default for RunOptions {
 }
 
 /// A run at one moment, for progress bars.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Snapshot {
+#[derive(Debug, Clone, Copy)]
+pub struct Snapshot<'a> {
+    /// The engine's state, in which the run is the first job: which tasks run where.
+    pub state: &'a State,
     /// Seconds since the run began.
     pub now: f64,
     /// All tasks of the job.
@@ -60,7 +64,7 @@ pub struct Snapshot {
     pub retried: usize,
 }
 
-impl Snapshot {
+impl Snapshot<'_> {
     /// Tasks that have come to their end.
     pub fn ended(&self) -> usize {
         self.succeeded + self.failed + self.blocked + self.cancelled

@@ -21,13 +21,14 @@ use crate::cache::{Cache, Cached};
 use crate::choice::Choice;
 use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::forecast::Outlook;
 use crate::gantt::{self, Chart, Form};
 use crate::history::{self, HistoryFlag};
 use crate::input::{self, Job, Machines};
 use crate::journal::{self, Kept, remedy};
 use crate::output::{self, OutputFile};
 use crate::policy::{self, Plan, Policy};
-use crate::progress::RunProgress;
+use crate::progress::{RunProgress, Watched};
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::text::{Table, column, count, number};
@@ -402,7 +403,9 @@ async fn drive(
         Some(_) => search::base(&ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
         None => ready.policy.placer(seed),
     };
-    let mut progress = RunProgress::new(ready.job.graph.len(), quiet);
+    let outlook = Outlook::new(&ready.plan.schedule, ready.instance.tasks(), ready.scale());
+    let watched = Watched { instance: ready.instance.clone(), outlook };
+    let mut progress = RunProgress::new(watched, quiet);
     let mut runner = Runner::new(ready.job.graph.clone(), ready.instance.clone(), placer)
         .on_progress(move |moment| progress.show(moment));
     if let Some(journal) = journal {

@@ -3,6 +3,7 @@
 mod bad_input;
 mod caching;
 mod contract;
+mod live;
 mod measuring;
 mod pictures;
 mod prediction;
