@@ -45,6 +45,9 @@ pub(crate) enum Error {
     /// Standard output cannot be written to.
     #[error("standard output: {0}")]
     Stdout(io::Error),
+    /// What a setting names cannot be used; `origin` tells where the setting is.
+    #[error("{origin}: {error}")]
+    Setting { origin: String, error: Box<Error> },
     /// What was asked for did not happen.
     #[error("{0}")]
     Failed(String),
@@ -105,6 +108,7 @@ impl Error {
     /// 1 if the work failed, 2 if what was asked for is wrong.
     pub(crate) fn exit_code(&self) -> ExitCode {
         let failed = match self {
+            Self::Setting { error, .. } => return error.exit_code(),
             Self::Core(error) => matches!(
                 error,
                 CoreError::Invalid(_)

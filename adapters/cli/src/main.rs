@@ -18,6 +18,7 @@ mod policy;
 mod progress;
 mod search;
 mod settings;
+mod signals;
 mod text;
 mod usage;
 mod weights;

@@ -114,9 +114,20 @@ pub(crate) struct Settings {
     pub(crate) weights: Option<PathBuf>,
     /// Where outputs of earlier successes are kept.
     pub(crate) cache: Option<PathBuf>,
+    /// Settings that are from the environment or the file, with where they were found.
+    origins: Vec<(&'static str, String)>,
 }
 
 impl Settings {
+    /// What is wrong with something that a setting names, told with where the setting is if it is no flag.
+    pub(crate) fn blame(&self, name: &str, error: impl Into<Error>) -> Error {
+        let error = error.into();
+        match self.origins.iter().find(|(known, _)| *known == name) {
+            Some((_, origin)) => Error::Setting { origin: origin.clone(), error: Box::new(error) },
+            None => error,
+        }
+    }
+
     /// Asks all sources.
     ///
     /// # Errors
@@ -136,33 +147,36 @@ impl Settings {
             durability: choice("durability", &raw.durability, &merged)?,
             weights: raw.weights,
             cache: raw.cache,
+            origins: NAMES.iter().filter_map(|name| Some((*name, found(&merged, name)?))).collect(),
         })
     }
+}
+
+/// Where a setting was found, or its name.
+fn origin(from: &Config, name: &str) -> String {
+    found(from, name).unwrap_or_else(|| name.to_owned())
 }
 
 fn seed(text: &str, from: &Config) -> Result<u64> {
     text.parse().map_err(|_| {
         let (origin, text) = (origin(from, "seed"), text.escape_debug());
-        Error::Usage(format!("{origin}: seed: '{text}' is not a whole number of at least 0"))
+        Error::Usage(format!("{origin}: '{text}' is not a whole number of at least 0"))
     })
 }
 
 fn choice<T: Choice>(name: &str, word: &str, from: &Config) -> Result<T> {
     T::of_word(word).ok_or_else(|| {
         let (origin, word) = (origin(from, name), word.escape_debug());
-        Error::Usage(format!("{origin}: {name}: '{word}' is not known; write {}", T::all_words()))
+        Error::Usage(format!("{origin}: '{word}' is not known; write {}", T::all_words()))
     })
 }
 
-/// Where a setting was found: its variable, the file, or nothing better to say.
-fn origin(from: &Config, name: &str) -> String {
-    let value = match &from.cache.kind {
-        ValueKind::Table(table) => table.get(name),
-        _ => None,
-    };
-    match value.and_then(Value::origin) {
-        Some(ENVIRONMENT) => variable(name),
-        origin => origin.unwrap_or("settings").to_owned(),
+/// Where a setting was found: its variable or the file; `None` if it is a flag or a default.
+fn found(from: &Config, name: &str) -> Option<String> {
+    let ValueKind::Table(table) = &from.cache.kind else { return None };
+    match table.get(name)?.origin()? {
+        ENVIRONMENT => Some(variable(name)),
+        file => Some(format!("{file}: {name}")),
     }
 }
 

@@ -205,3 +205,27 @@ impl Executor for Cached {
         self.queues
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mdts_core::testkit::{SampleTasks, check_executor};
+    use mdts_local::{LocalExecutor, LocalOptions};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn it_conforms() -> std::result::Result<(), String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let make = |cluster: &Arc<mdts_core::Cluster>| {
+            let mut options = LocalOptions::new(folder.path().join("logs"), folder.path());
+            options.grace = Duration::from_millis(300);
+            let inside = LocalExecutor::new(options, cluster.clone())?;
+            let cache = Cache::open(&folder.path().join("kept"), folder.path(), true);
+            let cache = cache.map_err(|error| mdts_core::Error::Executor(error.to_string()))?;
+            Ok(Cached::new(Box::new(inside), cache, Arc::default()))
+        };
+        check_executor(make, &SampleTasks::default(), Duration::from_mins(1)).await
+    }
+}

@@ -86,8 +86,12 @@ impl Hashes {
 
     /// Hash of a file, or of all that is in a folder with the names. Ends with an error when `stop` is raised.
     pub(super) fn of(&self, path: &Path, stop: &AtomicBool) -> io::Result<Hash> {
-        if fs::metadata(path)?.is_dir() {
+        let kind = fs::metadata(path)?;
+        if kind.is_dir() {
             return self.of_folder(path, stop);
+        }
+        if !kind.is_file() {
+            return Err(io::Error::other("neither a file nor a folder")); // a pipe might never end
         }
         if let Some(known) = self.known(path)? {
             return Ok(known);
@@ -185,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    const GO: AtomicBool = AtomicBool::new(false);
+    static GO: AtomicBool = AtomicBool::new(false);
 
     #[test]
     fn a_settled_file_is_read_once_and_a_changed_one_again() -> io::Result<()> {

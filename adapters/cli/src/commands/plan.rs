@@ -119,7 +119,7 @@ impl Plan {
             ..OtherFlags::default()
         };
         let settings = Settings::load(&self.model, other)?;
-        let info = policy::find(&settings.policy)?;
+        let info = policy::find(&settings.policy).map_err(|error| settings.blame("policy", error))?;
         let policy = Policy::new(info, self.weights.load(&[info.name], &settings)?.as_ref());
         if let (Some(plan), Some(gantt)) = (&self.output, &self.gantt)
             && plan == gantt

@@ -8,12 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use mdts_core::journal::{Durability, Journal};
-use mdts_core::runner::{Executor, RunReport, Runner, Stop, Stopper, TaskOutcome};
+use mdts_core::runner::{Executor, RunReport, Runner, TaskOutcome};
 use mdts_core::{Cluster, Instance, Placement};
 use mdts_dag::{JobGraph, TaskId};
 use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions, log_files};
 use serde::Serialize;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::dry_run;
 use super::plan::above_bound;
@@ -31,6 +30,7 @@ use crate::policy::{self, Plan, Policy};
 use crate::progress::{RunProgress, Watched};
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
+use crate::signals::Signals;
 use crate::text::{Table, column, count, number};
 use crate::usage::{Meter, Usage};
 use crate::weights::WeightsFlag;
@@ -243,7 +243,8 @@ impl Run {
     /// A new run.
     fn begin(&self, settings: Settings, quiet: bool) -> Result<(Ready, Option<Journal>)> {
         let locked = self.journal.as_ref().map(|folder| journal::lock_new(folder)).transpose()?;
-        let policy = self.policy(&settings.policy, &settings)?;
+        let policy = self.policy(&settings.policy, &settings);
+        let policy = policy.map_err(|error| settings.blame("policy", error))?;
         let read = input::job(self.dag.as_deref())?;
         let source = read.graph.clone();
         let job = history::fill_if_there(read, &settings)?;
@@ -415,63 +416,11 @@ async fn drive(
     if let Some(Err(error)) = &control {
         tracing::warn!("mdts cancel cannot reach this run: {error}");
     }
-    let watcher = tokio::spawn(obey_signals(Signals::new()?, runner.stopper()));
+    let watcher = tokio::spawn(Signals::listen()?.obey(runner.stopper()));
     let came_of_it = runner.run(executor).await;
     watcher.abort();
     drop(control);
     Ok(came_of_it?)
-}
-
-/// Ctrl-C, a polite kill, and the terminal going away.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    /// None under nohup, which asks for it to be ignored.
-    hang_up: Option<Signal>,
-}
-
-impl Signals {
-    fn new() -> Result<Self> {
-        let listen =
-            |kind| signal(kind).map_err(|source| Error::System { what: "cannot watch signals", source });
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hang_up: if ignores_hang_up() { None } else { Some(listen(SignalKind::hangup())?) },
-        })
-    }
-}
-
-/// Whether the process was started with SIGHUP ignored; where the system does not tell, it was not.
-fn ignores_hang_up() -> bool {
-    const SIGHUP: u64 = 1;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (SIGHUP - 1)) != 0
-}
-
-async fn hung_up(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => drop(signal.recv().await),
-        None => std::future::pending().await,
-    }
-}
-
-async fn obey_signals(mut signals: Signals, stopper: Stopper) {
-    loop {
-        let (what, degree) = tokio::select! {
-            _ = signals.interrupt.recv() => ("interrupted", stopper.escalate()),
-            _ = signals.terminate.recv() => ("terminated", Stop::Cancel),
-            () = hung_up(&mut signals.hang_up) => ("the terminal is gone", Stop::Cancel),
-        };
-        stopper.stop(degree);
-        match (what, degree) {
-            ("interrupted", Stop::Cancel) => tracing::warn!("interrupted again: cancelling what runs"),
-            (what, Stop::Cancel) => tracing::warn!("{what}: cancelling what runs"),
-            _ => tracing::warn!("interrupted: nothing new starts; press Ctrl-C again to cancel what runs"),
-        }
-    }
 }
 
 impl Ready {
@@ -481,7 +430,8 @@ impl Ready {
         let executor = executor(self.emulate, logs, &self.folder, cluster, self.journal.as_deref())?;
         match &self.settings.cache {
             Some(folder) if self.emulate.is_none() => {
-                let cache = Cache::open(folder, &self.folder, true)?;
+                let cache = Cache::open(folder, &self.folder, true);
+                let cache = cache.map_err(|error| self.settings.blame("cache", error))?;
                 Ok(Box::new(Cached::new(executor, cache, self.cached.clone())))
             }
             _ => Ok(executor),

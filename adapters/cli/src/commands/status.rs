@@ -108,7 +108,7 @@ fn now(shown: &Shown, folder: &Path) -> Result<(f64, bool)> {
     Ok((last + since.as_secs_f64(), true))
 }
 
-fn report<'a>(shown: &'a Shown, (now, is_held): (f64, bool), only: Option<TaskId>) -> Result<Report<'a>> {
+fn report(shown: &Shown, (now, is_held): (f64, bool), only: Option<TaskId>) -> Result<Report<'_>> {
     let (graph, standing) = (&shown.kept.job.graph, &shown.standing);
     let name = |task: TaskId| &*graph.task(task).name;
     let scale = shown.kept.emulate.unwrap_or(1.0);
@@ -141,7 +141,7 @@ fn report<'a>(shown: &'a Shown, (now, is_held): (f64, bool), only: Option<TaskId
     Ok(Report {
         job: graph.name(),
         policy: &shown.kept.policy,
-        state: standing.end().unwrap_or_else(|| if is_held { "running" } else { "killed" }),
+        state: standing.end().unwrap_or(if is_held { "running" } else { "killed" }),
         process: standing.process(),
         tasks: graph.len(),
         succeeded: standing.count(Phase::Done),

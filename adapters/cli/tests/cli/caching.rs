@@ -85,9 +85,29 @@ fn damage_to_the_cache_costs_time_alone() {
     fs::remove_file(folder.path("out.txt")).expect("removed");
     let mut objects = Vec::new();
     files(&folder.path("kept/objects"), &mut objects);
-    objects.iter().for_each(|path| fs::write(path, "junk").expect("written"));
+    for path in &objects {
+        fs::write(path, "junk").expect("written");
+    }
     assert_eq!(run(&folder), (1, [2, 3, 4]), "b runs, since its output is lost");
     assert_eq!(folder.read("out.txt"), "one\n");
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    let folder = Folder::new();
+    folder.write(
+        "flow.yaml",
+        "tasks: [{name: a, command: [sh, -c, 'echo x >> trace; mkdir -p out'], inputs: [pipe], outputs: [out]}, \
+         {name: b, command: [sh, -c, 'echo x >> trace; mkdir -p folder'], outputs: [folder]}]",
+    );
+    let made = std::process::Command::new("mkfifo").arg(folder.path("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    for _ in 0..2 {
+        let called = folder.mdts(&["run", "flow.yaml", "--cache", "kept", "--json"]);
+        assert_eq!((called.status, called.json()["cached"].as_u64()), (0, Some(0)), "{}", called.stderr);
+        assert!(called.stderr.contains("folder: it is a folder; only files are kept"), "{}", called.stderr);
+    }
+    assert_eq!(folder.read("trace"), "x\nx\nx\nx\n");
 }
 
 #[test]
@@ -156,8 +176,8 @@ fn a_run_killed_again_and_again_keeps_a_cache_that_holds() {
     }
     assert_eq!(folder.json(&RUN)["cached"], 40);
     for i in 0..4_usize {
-        let expected: String = (0..10).map(|step| format!("{}\n", i + 4 * step)).collect();
-        assert_eq!(folder.read(&format!("o{}", i + 36)), format!("in\n{expected}"));
+        let steps: Vec<String> = (0..10).map(|step| (i + 4 * step).to_string()).collect();
+        assert_eq!(folder.read(&format!("o{}", i + 36)), format!("in\n{}\n", steps.join("\n")));
     }
 }
 
