@@ -41,7 +41,7 @@ impl Signals {
                 ("interrupted", Stop::Cancel) => tracing::warn!("interrupted again: cancelling what runs"),
                 (what, Stop::Cancel) => tracing::warn!("{what}: cancelling what runs"),
                 _ => {
-                    tracing::warn!("interrupted: nothing new starts; press Ctrl-C again to cancel what runs")
+                    tracing::warn!("interrupted: nothing new starts; press Ctrl-C again to cancel what runs");
                 }
             }
         }
