@@ -17,6 +17,7 @@ mod task;
 pub mod text;
 pub mod units;
 mod validate;
+pub mod whole;
 
 pub use builder::JobGraphBuilder;
 pub use error::{Error, Result};

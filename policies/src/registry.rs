@@ -4,6 +4,7 @@ use std::fmt;
 
 use mdts_core::roles::{Planned, Simulated};
 use mdts_core::{Placer, Planner, Rng, Schedule};
+use mdts_dag::text::nearest;
 use rand::{Rng as _, SeedableRng};
 
 use crate::{Error, Result, balance, list, mdts, search};
@@ -132,12 +133,10 @@ pub fn policies() -> &'static [PolicyInfo] {
 pub fn find(name: &str) -> Result<&'static PolicyInfo> {
     POLICIES.iter().find(|p| p.name == name).ok_or_else(|| {
         let names = POLICIES.iter().map(|p| p.name);
-        let wanted = name.to_lowercase().replace(['_', ' '], "-");
-        let nearest = names.clone().map(|known| (strsim::damerau_levenshtein(&wanted, known), known)).min();
-        let hint = nearest.filter(|(distance, known)| *distance <= 1 + known.len() / 3);
+        let hint = nearest(&name.replace(['_', ' '], "-"), names.clone());
         Error::UnknownPolicy {
             name: name.escape_debug().collect(),
-            hint: hint.map_or(String::new(), |(_, known)| format!("; did you mean '{known}'?")),
+            hint: hint.map_or(String::new(), |known| format!("; did you mean '{known}'?")),
             known: names.collect::<Vec<_>>().join(", "),
         }
     })

@@ -1,6 +1,6 @@
 //! Flags about the life of a single task: what its attempts may take, and when it is repeated.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mdts_dag::{Failing, units};
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::input::Job;
 
 /// The flags.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct LifeFlags {
     /// Repeat failed tasks so often, where the workflow says nothing
     #[arg(long, value_name = "N", conflicts_with = "resume")]
@@ -37,7 +37,7 @@ pub(crate) struct LifeFlags {
 }
 
 /// Bytes, or no limit.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct OutputLimit(Option<u64>);
 
 fn output_limit(text: &str) -> std::result::Result<OutputLimit, String> {
@@ -79,7 +79,9 @@ impl LifeFlags {
         options.output_limit = self.output_limit.0;
         options.limit_memory = !self.no_limits;
         options.pin = self.pin;
-        options.cgroup =
-            self.cgroup.clone().map(|folder| if folder == "own" { PathBuf::new() } else { folder });
+        options.cgroup = self
+            .cgroup
+            .clone()
+            .map(|folder| if folder == Path::new("own") { PathBuf::new() } else { folder });
     }
 }

@@ -1,9 +1,12 @@
 //! The command line `mdts`: plans, compares and runs workflows on unequal machines.
 
 mod args;
+mod cache;
 mod choice;
 mod commands;
+mod control;
 mod error;
+mod forecast;
 mod gantt;
 mod history;
 mod input;
@@ -16,6 +19,7 @@ mod policy;
 mod progress;
 mod search;
 mod settings;
+mod signals;
 mod speculate;
 mod text;
 mod usage;

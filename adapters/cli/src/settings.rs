@@ -29,13 +29,17 @@ Settings: a flag comes before the environment, that before mdts.toml in the curr
   --durability MDTS_DURABILITY  durability    process
   --history    MDTS_HISTORY     history      none; unknown run times count as the mean of the known ones
   --weights    MDTS_WEIGHTS     weights      those that come with the program
+  --cache      MDTS_CACHE       cache        none; every task of a run runs
   -v, -q       MDTS_LOG                      warn (also error, info, debug, or a tracing filter)
 
 Exit status: 0 done; 1 the work failed; 2 bad input or usage.";
 
+/// What the crate `config` calls the origin of variables.
+const ENVIRONMENT: &str = "the environment";
+
 /// All names, as in the file; in the environment they are in capitals behind `MDTS_`.
-const NAMES: [&str; 9] =
-    ["cluster", "policy", "slots", "data_model", "seed", "logs", "history", "weights", "durability"];
+const NAMES: [&str; 10] =
+    ["cluster", "policy", "slots", "data_model", "seed", "logs", "history", "weights", "durability", "cache"];
 
 /// Flags about the cluster and the model, common to most commands.
 #[derive(Debug, Clone, Default, Args)]
@@ -67,6 +71,8 @@ pub(crate) struct OtherFlags<'a> {
     pub(crate) durability: Option<Durability>,
     /// `--weights`.
     pub(crate) weights: Option<&'a Path>,
+    /// `--cache`.
+    pub(crate) cache: Option<&'a Path>,
 }
 
 /// What the sources say, choices still as they are written.
@@ -76,11 +82,13 @@ struct Raw {
     policy: String,
     slots: Option<String>,
     data_model: String,
-    seed: u64,
+    /// As text, since a truth value would pass for a number.
+    seed: String,
     logs: PathBuf,
     history: Option<PathBuf>,
     durability: String,
     weights: Option<PathBuf>,
+    cache: Option<PathBuf>,
 }
 
 /// What holds after all sources were heard.
@@ -104,9 +112,22 @@ pub(crate) struct Settings {
     pub(crate) durability: Durability,
     /// What the learned policies know instead of what comes with the program.
     pub(crate) weights: Option<PathBuf>,
+    /// Where outputs of earlier successes are kept.
+    pub(crate) cache: Option<PathBuf>,
+    /// Settings that are from the environment or the file, with where they were found.
+    origins: Vec<(&'static str, String)>,
 }
 
 impl Settings {
+    /// What is wrong with something that a setting names, told with where the setting is if it is no flag.
+    pub(crate) fn blame(&self, name: &str, error: impl Into<Error>) -> Error {
+        let error = error.into();
+        match self.origins.iter().find(|(known, _)| *known == name) {
+            Some((_, origin)) => Error::Setting { origin: origin.clone(), error: Box::new(error) },
+            None => error,
+        }
+    }
+
     /// Asks all sources.
     ///
     /// # Errors
@@ -120,29 +141,43 @@ impl Settings {
             policy: raw.policy,
             slots: raw.slots.map(|word| choice("slots", &word, &merged)).transpose()?,
             data_model: choice("data_model", &raw.data_model, &merged)?,
-            seed: raw.seed,
+            seed: seed(&raw.seed, &merged)?,
             logs: raw.logs,
             history: raw.history,
             durability: choice("durability", &raw.durability, &merged)?,
             weights: raw.weights,
+            cache: raw.cache,
+            origins: NAMES.iter().filter_map(|name| Some((*name, found(&merged, name)?))).collect(),
         })
     }
+}
+
+/// Where a setting was found, or its name.
+fn origin(from: &Config, name: &str) -> String {
+    found(from, name).unwrap_or_else(|| name.to_owned())
+}
+
+fn seed(text: &str, from: &Config) -> Result<u64> {
+    text.parse().map_err(|_| {
+        let (origin, text) = (origin(from, "seed"), text.escape_debug());
+        Error::Usage(format!("{origin}: '{text}' is not a whole number of at least 0"))
+    })
 }
 
 fn choice<T: Choice>(name: &str, word: &str, from: &Config) -> Result<T> {
     T::of_word(word).ok_or_else(|| {
         let (origin, word) = (origin(from, name), word.escape_debug());
-        Error::Usage(format!("{origin}: {name}: '{word}' is not known; write {}", T::all_words()))
+        Error::Usage(format!("{origin}: '{word}' is not known; write {}", T::all_words()))
     })
 }
 
-/// Where a setting was found.
-fn origin<'a>(from: &'a Config, name: &str) -> &'a str {
-    let value = match &from.cache.kind {
-        ValueKind::Table(table) => table.get(name),
-        _ => None,
-    };
-    value.and_then(Value::origin).unwrap_or("settings")
+/// Where a setting was found: its variable or the file; `None` if it is a flag or a default.
+fn found(from: &Config, name: &str) -> Option<String> {
+    let ValueKind::Table(table) = &from.cache.kind else { return None };
+    match table.get(name)?.origin()? {
+        ENVIRONMENT => Some(variable(name)),
+        file => Some(format!("{file}: {name}")),
+    }
 }
 
 /// Asks all sources.
@@ -166,12 +201,17 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigErro
         .set_override_option("history", path(other.history))?
         .set_override_option("durability", other.durability.map(Choice::word))?
         .set_override_option("weights", path(other.weights))?
+        .set_override_option("cache", path(other.cache))?
         .build()
+}
+
+/// The variable of a setting.
+fn variable(name: &str) -> String {
+    format!("MDTS_{}", name.to_uppercase())
 }
 
 /// The variables that are settings; others that begin with `MDTS_` are not ours to judge.
 fn environment() -> HashMap<String, String> {
-    let variable = |name: &str| format!("MDTS_{}", name.to_uppercase());
     let found = NAMES.map(variable).into_iter();
     found.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
 }

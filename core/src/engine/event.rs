@@ -63,6 +63,21 @@ pub enum Event {
     Resumed,
     /// A job is given up.
     Cancelled(JobId),
+    /// A task is given up: if it has not come to its end, it fails for good, running or not.
+    Dropped {
+        /// The job.
+        job: JobId,
+        /// The task.
+        task: TaskId,
+    },
+    /// A task that failed for good gets another chance, with all its retries; what was blocked behind it alone waits for
+    /// it again.
+    Retried {
+        /// The job.
+        job: JobId,
+        /// The task.
+        task: TaskId,
+    },
     /// Time has passed.
     Tick,
 }

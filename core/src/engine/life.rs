@@ -207,7 +207,7 @@ impl State {
         }
     }
 
-    fn block_descendants(&mut self, job: JobId, task: TaskId) {
+    pub(super) fn block_descendants(&mut self, job: JobId, task: TaskId) {
         let instance = self.jobs[job.index()].instance.clone();
         let mut open = vec![task];
         while let Some(task) = open.pop() {
@@ -237,12 +237,7 @@ impl State {
                 (Phase::Waiting | Phase::Ready, _) => self.give_up(job, task),
                 (Phase::Running, Some(node)) => {
                     let run = TaskRun { job, task, attempt: t.number };
-                    out.push(Command::Cancel { run, node });
-                    if let Some((second, node)) = self.other(run) {
-                        out.push(Command::Cancel { run: second, node });
-                        self.leave(second);
-                    }
-                    self.leave(run);
+                    self.stop(run, node, out);
                     self.task(job, task).phase = Phase::Blocked;
                     let job = &mut self.jobs[job.index()];
                     job.remaining -= 1;

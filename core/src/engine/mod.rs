@@ -10,6 +10,7 @@
 //! There is no clock, no randomness and no I/O in here. A driver may keep the [`Record`]s of an engine;
 //! [`State::replay`] applies them, decisions included, and arrives at the same state without asking the policy.
 
+mod amend;
 mod driver;
 mod event;
 mod image;

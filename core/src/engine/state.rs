@@ -154,6 +154,8 @@ impl State {
             Event::Resumed => self.resumed(),
             Event::Cancelled(job) => self.cancelled(*job, watched, out),
             Event::Overdue(run) => self.overdue(*run, watched),
+            Event::Dropped { job, task } => self.dropped(*job, *task, watched, out),
+            Event::Retried { job, task } => self.retried(*job, *task),
             Event::Tick => {}
         }
     }

@@ -84,7 +84,7 @@ pub struct StepEntry {
     pub events: Vec<Happening>,
     /// The decisions, in order.
     pub decisions: Vec<(JobId, Decision)>,
-    /// Why attempts failed.
+    /// Why attempts failed, or were dropped.
     pub reasons: Vec<(TaskRun, String)>,
 }
 
@@ -120,6 +120,16 @@ pub enum Happening {
     Tick,
     Overdue(TaskRun),
     FailedForGood(TaskRun),
+    Dropped {
+        job: JobId,
+        #[serde(with = "plain::task")]
+        task: TaskId,
+    },
+    Retried {
+        job: JobId,
+        #[serde(with = "plain::task")]
+        task: TaskId,
+    },
 }
 
 impl From<&Event> for Happening {
@@ -139,6 +149,8 @@ impl From<&Event> for Happening {
             Event::Cancelled(job) => Self::Cancelled(job),
             Event::Tick => Self::Tick,
             Event::Overdue(run) => Self::Overdue(run),
+            Event::Dropped { job, task } => Self::Dropped { job, task },
+            Event::Retried { job, task } => Self::Retried { job, task },
         }
     }
 }
@@ -161,6 +173,8 @@ impl Happening {
             Self::Cancelled(job) => Event::Cancelled(job),
             Self::Tick => Event::Tick,
             Self::Overdue(run) => Event::Overdue(run),
+            Self::Dropped { job, task } => Event::Dropped { job, task },
+            Self::Retried { job, task } => Event::Retried { job, task },
         }
     }
 }

@@ -46,6 +46,11 @@ impl Replay {
                 }
                 Event::Interrupted(run) => drop(self.attempts.cancel(run, step.now)),
                 Event::NodeLost(node) => self.attempts.lose(node, step.now),
+                Event::Dropped { task, .. } => {
+                    // Its attempt may have failed in the same step, for a reason of its own.
+                    let reason = step.reasons.iter().rfind(|(of, _)| of.task == task);
+                    self.attempts.blame(task, reason.map_or("", |(_, reason)| reason));
+                }
                 _ => {}
             }
         }

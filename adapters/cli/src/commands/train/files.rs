@@ -10,7 +10,7 @@ use mdts_policies::mdts::{Weights, save};
 use super::show;
 use crate::error::{Error, Result};
 use crate::gantt::Form;
-use crate::output::{self, OutputFile};
+use crate::output::OutputFile;
 
 /// The files of one training.
 #[derive(Debug)]
@@ -75,13 +75,13 @@ impl Files {
     /// # Errors
     /// [`Error::Output`].
     pub(super) fn save_weights(&self, trainer: &Trainer) -> Result<()> {
-        save(&output::target(&self.out), trainer, &trainer.card()).map_err(Error::learning)
+        save(&self.out, trainer, &trainer.card()).map_err(Error::learning)
     }
 
     /// # Errors
     /// [`Error::Output`].
     pub(super) fn save_state(&self, trainer: &Trainer) -> Result<()> {
-        trainer.save_state(&output::target(&self.state)).map_err(Error::learning)
+        trainer.save_state(&self.state).map_err(Error::learning)
     }
 
     /// # Errors
