@@ -142,5 +142,6 @@ fn event_fields(names: &Names, event: &Happening) -> (&'static str, Map<String, 
         Happening::Resumed => ("resumed", Map::new()),
         Happening::Cancelled(_) => ("cancelled", Map::new()),
         Happening::Tick => ("tick", Map::new()),
+        Happening::Overdue(run) => ("overdue", names.run(run)),
     }
 }
