@@ -72,10 +72,8 @@ fn children() -> Vec<i32> {
 /// The attempt in the environment of a process.
 fn owner(process: i32) -> Option<TaskRun> {
     let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
-    let variables = environment.split(|byte| *byte == 0);
-    let value = variables
-        .filter_map(|v| std::str::from_utf8(v).ok()?.strip_prefix(MARK)?.strip_prefix('='))
-        .next()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value = variables.find_map(|v| std::str::from_utf8(v).ok()?.strip_prefix(MARK)?.strip_prefix('='))?;
     let mut numbers = value.split('.').map(str::parse::<u32>);
     let (job, task, attempt) = (numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?);
     Some(TaskRun { job: JobId::from(job), task: TaskId::from(task), attempt })
