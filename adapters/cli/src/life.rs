@@ -79,7 +79,9 @@ impl LifeFlags {
         options.output_limit = self.output_limit.0;
         options.limit_memory = !self.no_limits;
         options.pin = self.pin;
-        options.cgroup =
-            self.cgroup.clone().map(|folder| if folder == "own" { PathBuf::new() } else { folder });
+        options.cgroup = self
+            .cgroup
+            .clone()
+            .map(|folder| if folder.as_os_str() == "own" { PathBuf::new() } else { folder });
     }
 }

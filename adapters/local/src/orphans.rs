@@ -29,7 +29,8 @@ impl Orphans {
     pub(crate) fn look(&mut self, is_leader: impl Fn(i32) -> bool) {
         let mut known = std::mem::take(&mut self.of);
         for child in children().into_iter().filter(|child| !is_leader(*child)) {
-            let owner = known.remove(&child).unwrap_or_else(|| owner(child));
+            // A process that is just beginning to run a program has no environment for a moment.
+            let owner = known.remove(&child).flatten().or_else(|| owner(child));
             self.of.insert(child, owner);
         }
     }
@@ -91,7 +92,9 @@ mod tests {
         let mut child = Command::new("sleep").arg("100").env(MARK, crate::launch::mark(run)).spawn()?;
         let number = child.id().cast_signed();
         let mut orphans = Orphans::default();
-        orphans.look(|other| other != number);
+        while orphans.owned().next().is_none() {
+            orphans.look(|other| other != number);
+        }
         assert_eq!(orphans.owned().collect::<Vec<_>>(), [(number, run)]);
         orphans.kill(|other| other == run, false);
         assert!(child.try_wait()?.is_none(), "its attempt runs");
