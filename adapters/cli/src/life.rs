@@ -1,6 +1,6 @@
 //! Flags about the life of a single task: what its attempts may take, and when it is repeated.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use mdts_dag::{Failing, units};
@@ -82,6 +82,6 @@ impl LifeFlags {
         options.cgroup = self
             .cgroup
             .clone()
-            .map(|folder| if folder == Path::new("own") { PathBuf::new() } else { folder });
+            .map(|folder| if folder.as_os_str() == "own" { PathBuf::new() } else { folder });
     }
 }

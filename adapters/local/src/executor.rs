@@ -26,6 +26,7 @@ pub(crate) const NO_COMMAND: &str = "the task has no command; use --emulate to r
 
 /// How processes are run.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of its own
 pub struct LocalOptions {
     /// Where the output of every attempt goes, see [`crate::log_files`]. It is made if it is not there.
     pub log_directory: PathBuf,

@@ -29,7 +29,8 @@ impl Orphans {
     pub(crate) fn look(&mut self, is_leader: impl Fn(i32) -> bool) {
         let mut known = std::mem::take(&mut self.of);
         for child in children().into_iter().filter(|child| !is_leader(*child)) {
-            let owner = known.remove(&child).unwrap_or_else(|| owner(child));
+            // A process that is just beginning to run a program has no environment for a moment.
+            let owner = known.remove(&child).flatten().or_else(|| owner(child));
             self.of.insert(child, owner);
         }
     }
@@ -72,10 +73,8 @@ fn children() -> Vec<i32> {
 /// The attempt in the environment of a process.
 fn owner(process: i32) -> Option<TaskRun> {
     let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
-    let variables = environment.split(|byte| *byte == 0);
-    let value = variables
-        .filter_map(|v| std::str::from_utf8(v).ok()?.strip_prefix(MARK)?.strip_prefix('='))
-        .next()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value = variables.find_map(|v| std::str::from_utf8(v).ok()?.strip_prefix(MARK)?.strip_prefix('='))?;
     let mut numbers = value.split('.').map(str::parse::<u32>);
     let (job, task, attempt) = (numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?);
     Some(TaskRun { job: JobId::from(job), task: TaskId::from(task), attempt })
@@ -93,7 +92,9 @@ mod tests {
         let mut child = Command::new("sleep").arg("100").env(MARK, crate::launch::mark(run)).spawn()?;
         let number = child.id().cast_signed();
         let mut orphans = Orphans::default();
-        orphans.look(|other| other != number);
+        while orphans.owned().next().is_none() {
+            orphans.look(|other| other != number);
+        }
         assert_eq!(orphans.owned().collect::<Vec<_>>(), [(number, run)]);
         orphans.kill(|other| other == run, false);
         assert!(child.try_wait()?.is_none(), "its attempt runs");

@@ -31,15 +31,18 @@ pub(crate) struct Setting {
     pub(crate) produced: Produced,
 }
 
+/// For every file whether a task writes it.
+type Files = Arc<[bool]>;
+
 /// Which files the tasks of a job write.
 #[derive(Debug, Default)]
 pub(crate) struct Produced {
-    of: Mutex<Option<(Arc<JobGraph>, Arc<[bool]>)>>,
+    of: Mutex<Option<(Arc<JobGraph>, Files)>>,
 }
 
 impl Produced {
     /// By the index of the file. O(tasks + files) for another job than before.
-    fn by(&self, job: &Arc<JobGraph>) -> Arc<[bool]> {
+    fn by(&self, job: &Arc<JobGraph>) -> Files {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, files)) = &*of
             && Arc::ptr_eq(known, job)
@@ -48,7 +51,7 @@ impl Produced {
         }
         let mut files = vec![false; job.files().len()];
         job.tasks().flat_map(|task| &task.outputs).for_each(|file| files[file.index()] = true);
-        let files: Arc<[bool]> = files.into();
+        let files: Files = files.into();
         *of = Some((job.clone(), files.clone()));
         files
     }

@@ -84,7 +84,7 @@ impl Keeper {
     pub(crate) fn launch(&self, launch: Launch) -> oneshot::Receiver<Ending> {
         let ends = self.await_end(launch.run);
         let run = launch.run;
-        if let Err(error) = self.ask(&Request::Launch(launch)) {
+        if let Err(error) = self.ask(&Request::Launch(launch.into())) {
             let ending = Ending::NotStarted(format!("the keeper of tasks does not answer: {error}"));
             lock(&self.waiting).claim(run, ending);
         }

@@ -36,7 +36,7 @@ pub(super) enum Request {
     /// What processes have in their environment from now on.
     Environment(Environment),
     /// Start a process.
-    Launch(Launch),
+    Launch(Box<Launch>),
     /// The runner ends this attempt: what it leaves in its group is the runner's to end, and its end is none that counts.
     Release(TaskRun),
 }
