@@ -143,7 +143,8 @@ impl Plan {
             None => policy::plan(&policy, settings.seed, &instance)?,
         };
         let report = report(&job.graph, &instance, settings.seed, &plan);
-        let mut text = if quiet { String::new() } else { show(&report, &instance, &machines, &plan) };
+        let mut text =
+            if quiet || self.json { String::new() } else { show(&report, &instance, &machines, &plan) };
         if let Some(file) = plan_file {
             _ = writeln!(text, "wrote {}", file.path().display());
             file.write(&output::json(&report).map_err(|e| Error::Stdout(e.into()))?)?;
