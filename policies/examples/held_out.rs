@@ -5,11 +5,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use mdts_core::sim::{Conditions, simulate};
 use mdts_core::{Cluster, Instance, Link, Network, Node, Placer, Planner, Rng, SlotModel, lower_bounds};
 use mdts_dag::{DataModel, FlatGraph, format};
 use mdts_policies::mdts::{Mdts, MdtsRaw, Weights};
+use mdts_policies::search::{Budget, Control, Found, Search, Start};
 use rand::{Rng as _, SeedableRng};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -26,13 +29,9 @@ fn cluster(seed: u64) -> Result<Cluster> {
         Network::uniform(link(1.0))
     } else {
         let racks = rng.random_range(2..=4);
-        let mut network =
-            Network::builder(link(1.0), (0..count).map(|_| rng.random_range(0..racks)).collect());
-        for a in 0..racks {
-            for b in 0..a {
-                network.between_racks(a, b, link(10.0_f64.powf(rng.random_range(-1.5..-0.3))));
-            }
-        }
+        let rack_of = (0..count).map(|_| rng.random_range(0..racks)).collect();
+        let mut network = Network::builder(link(1.0), rack_of);
+        network.between_all_racks(racks, || link(10.0_f64.powf(rng.random_range(-1.5..-0.3))));
         network.build()
     };
     Ok(Cluster::new(nodes, network, SlotModel::Exclusive)?)
@@ -61,6 +60,21 @@ struct Policies {
     mdts: Mdts,
 }
 
+/// The makespan of the guarded plan before any search: the shortest of the network's and the list policies'.
+fn without_search(policies: &Policies, instance: &Instance, seed: u64) -> Result<f64> {
+    let start = Start { policy: "mdts-raw", planner: &policies.raw };
+    let (stop, mut makespans) = (AtomicBool::new(false), Vec::new());
+    let mut observe = |found: &Found| {
+        makespans.push(found.schedule.makespan());
+        // First the network's plan is told of, then the best of all.
+        stop.store(makespans.len() > 1, Ordering::Relaxed);
+    };
+    let control = Control { stop: &stop, clock: &|| Duration::ZERO, observe: &mut observe };
+    let search = Search::new(Budget::Iterations(1));
+    search.improve_from(start, instance, &mut Rng::seed_from_u64(seed), control)?;
+    Ok(makespans[1])
+}
+
 /// Known costs; ratios to HEFT.
 fn plans(
     policies: &Policies,
@@ -86,6 +100,7 @@ fn plans(
         add(name, plan(&*mdts_policies::find(name)?.planner())?);
     }
     add("mdts-raw", plan(&policies.raw)?);
+    add("mdts without search", without_search(policies, instance, seed)?);
     let guarded = plan(&policies.mdts)?;
     assert!(guarded <= heft * (1.0 + 1e-9), "mdts {guarded} is longer than heft {heft}");
     add("mdts", guarded);

@@ -88,6 +88,32 @@ pub fn save<C: Serialize>(path: &Path, header: &Header<C>, params: &[&Params]) -
     })
 }
 
+/// Removes what processes that were killed while they saved this file have left beside it; those that still run keep
+/// theirs. Where the system does not tell who runs, nothing is removed.
+///
+/// # Errors
+/// [`Error::Io`] if such a file cannot be removed.
+pub fn clear(path: &Path) -> Result<()> {
+    let processes = Path::new("/proc");
+    let (Some(name), true) = (path.file_name(), processes.join("self").exists()) else { return Ok(()) };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let of_process = |found: &str| -> Option<u32> {
+        let process = found.strip_prefix(name.to_str()?)?.strip_prefix('.')?.strip_suffix(".tmp")?;
+        process.parse().ok()
+    };
+    let remove = || {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let process = entry.file_name().to_str().and_then(of_process);
+            if process.is_some_and(|process| !processes.join(process.to_string()).exists()) {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    };
+    remove().map_err(|source| Error::Io { path: path.into(), source })
+}
+
 /// Reads a checkpoint file.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{Called, Folder, assert_keys, diamond};
 
 /// Rounds of a few milliseconds.
-const TINY: &str = "jobs = 2\nupdates = 1\nbatch = 8\nmemory = 60\nnodes = 3\n";
+const TINY: &str = "generations = 0\ntrials = 10\njobs = 2\nupdates = 1\nbatch = 8\nmemory = 60\nnodes = 3\n";
 const DEADLINE: Duration = Duration::from_mins(2);
 
 fn folder(rounds: u32) -> Folder {
