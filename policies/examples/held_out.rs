@@ -1,7 +1,8 @@
 //! Held-out workflows on random clusters: `mdts-raw` and `mdts` beside HEFT in plans, and beside online policies in runs
 //! with noise and hidden affinity.
 //!
-//! `cargo run --release -p mdts-policies --example held_out -- CLUSTERS FILE...`
+//! `cargo run --release -p mdts-policies --example held_out -- [plans|runs] CLUSTERS FILE...`; WEIGHTS in the environment
+//! names other weights than those of the crate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +52,9 @@ impl Means {
 
     fn print(&self, title: &str) {
         let all = self.0.iter().map(|(name, sum, count)| format!("{name} {:.4}", (sum / count).exp()));
-        println!("{title:45} {}", all.collect::<Vec<_>>().join("  "));
+        if !self.0.is_empty() {
+            println!("{title:45} {}", all.collect::<Vec<_>>().join("  "));
+        }
     }
 }
 
@@ -125,8 +128,10 @@ fn runs(policies: &Policies, instance: &Arc<Instance>, seed: u64, means: &mut Me
 }
 
 fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
-    let clusters: u64 = args.next().ok_or("usage: held_out CLUSTERS FILE...")?.parse()?;
+    let mut args = std::env::args().skip(1).peekable();
+    let only = args.next_if(|arg| arg == "plans" || arg == "runs");
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let clusters: u64 = args.next().ok_or("usage: held_out [plans|runs] CLUSTERS FILE...")?.parse()?;
     let weights = match std::env::var_os("WEIGHTS") {
         Some(path) => Weights::read(Path::new(&path))?,
         None => Weights::shipped()?,
@@ -139,8 +144,12 @@ fn main() -> Result<()> {
         for seed in 0..clusters {
             let instance = Instance::new(graph.clone(), cluster(seed)?.into(), DataModel::Edges)?;
             let instance = Arc::new(instance);
-            plans(&policies, &instance, seed, &mut of_all, &mut of_gap)?;
-            runs(&policies, &instance, seed, &mut of_noisy)?;
+            if wanted("plans") {
+                plans(&policies, &instance, seed, &mut of_all, &mut of_gap)?;
+            }
+            if wanted("runs") {
+                runs(&policies, &instance, seed, &mut of_noisy)?;
+            }
         }
         let name = path.rsplit('/').next().unwrap_or(&path);
         of_all.print(&format!("{name} plan"));

@@ -49,17 +49,37 @@ fn generated(text: &str, rng: &mut Rng) -> Option<JobGraph> {
     generate::from_text(text, rng).ok()
 }
 
-/// Half of the graphs as they are, half with 2 to 6 kinds of tasks at random: how a node does with one kind then tells
-/// nothing of the others.
-fn with_kinds(job: JobGraph, rng: &mut Rng) -> Option<JobGraph> {
-    // Files would be lost on the way.
-    if !job.files().is_empty() || rng.random_bool(0.5) {
-        return Some(job);
+/// A random graph to run: as real workflows are, many have several kinds of tasks, and little data.
+fn workflow(rng: &mut Rng) -> Option<JobGraph> {
+    match rng.random_range(0..8) {
+        0 => generated(&format!("montage:images={}", rng.random_range(6..60)), rng),
+        1 => {
+            let (sequences, chunks) = (rng.random_range(1..=4), rng.random_range(2..=24));
+            generated(&format!("epigenomics:sequences={sequences},chunks={chunks}"), rng)
+        }
+        2..5 => graph(rng),
+        _ => {
+            let ccr = 10.0_f64.powf(rng.random_range(-3.0..0.0));
+            let spread = rng.random_range(0.1..0.9);
+            let shape = match rng.random_range(0..3) {
+                0 => format!("fork-join:width={}", rng.random_range(4..100)),
+                1 => format!("cholesky:tiles={}", rng.random_range(3..9)),
+                _ => format!("layered:tasks={}", 2.0_f64.powf(rng.random_range(4.0..8.5)) as usize),
+            };
+            with_kinds(&generated(&format!("{shape},ccr={ccr},spread={spread}"), rng)?, rng)
+        }
     }
-    let kinds = rng.random_range(2..=6);
-    let mut graph = job.petgraph().clone();
-    for task in graph.node_weights_mut() {
-        *task = task.clone().kind(format!("kind{}", rng.random_range(0..kinds)));
+}
+
+/// The same graph with 2 to 8 kinds of tasks, by level or at random, some of which take up to 30 times as long as others.
+fn with_kinds(job: &JobGraph, rng: &mut Rng) -> Option<JobGraph> {
+    let kinds = rng.random_range(2..=8);
+    let factors: Vec<f64> = (0..kinds).map(|_| 30.0_f64.powf(rng.random())).collect();
+    let by_level = rng.random_bool(0.5);
+    let (flat, mut graph) = (job.freeze(), job.petgraph().clone());
+    for (id, task) in flat.tasks().zip(graph.node_weights_mut()) {
+        let kind = if by_level { flat.level(id) as usize % kinds } else { rng.random_range(0..kinds) };
+        *task = task.clone().kind(format!("kind{kind}")).seconds(flat.work(id) * factors[kind]);
     }
     JobGraph::from_petgraph(job.name(), graph).ok()
 }
@@ -79,14 +99,11 @@ pub(crate) fn instance(nodes: usize, graphs: &[Arc<FlatGraph>], rng: &mut Rng) -
     Instance::new(graph, cluster.into(), DataModel::Edges).ok().map(Arc::new)
 }
 
-/// The same for runs: with more kinds of tasks, and on up to twice as many nodes.
+/// The same for runs, on up to twice as many nodes.
 pub(crate) fn run(nodes: usize, graphs: &[Arc<FlatGraph>], rng: &mut Rng) -> Option<Arc<Instance>> {
     let graph = match known(graphs, rng) {
         Some(graph) => graph,
-        None => {
-            let job = graph(rng)?;
-            with_kinds(job, rng)?.freeze().into()
-        }
+        None => workflow(rng)?.freeze().into(),
     };
     let cluster = cluster(2 * nodes, rng).ok()?;
     Instance::new(graph, cluster.into(), DataModel::Edges).ok().map(Arc::new)
