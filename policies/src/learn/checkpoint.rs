@@ -238,6 +238,23 @@ mod tests {
         params.iter().flat_map(|(_, v)| v.flatten_all().unwrap().to_vec1::<f32>().unwrap()).collect()
     }
 
+    #[test]
+    fn what_a_killed_process_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w.st");
+        let beside = |end: &str| folder.path().join(format!("w.st.{end}"));
+        let own = std::process::id();
+        // No process has a number beyond 2^22.
+        let names = ["4194999.tmp".to_owned(), format!("{own}.tmp"), "x.tmp".into(), "state".into()];
+        for name in &names {
+            std::fs::write(beside(name), "").unwrap();
+        }
+        clear(&path).unwrap();
+        let is_there: Vec<bool> = names.iter().map(|name| beside(name).exists()).collect();
+        let knows_processes = Path::new("/proc/self").exists();
+        assert_eq!(is_there, [!knows_processes, true, true, true]);
+    }
+
     fn parse(bytes: &[u8]) -> Result<Checkpoint<Config>> {
         Checkpoint::from_bytes(bytes, FEATURES)
     }

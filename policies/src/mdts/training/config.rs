@@ -48,9 +48,9 @@ impl Default for TrainConfig {
         Self {
             seed: 1,
             rounds: 1200,
-            generations: 1000,
+            generations: 300,
             pairs: 256,
-            shift: 0.6,
+            shift: 0.4,
             stride: 0.05,
             trials: 600,
             jobs: 32,
