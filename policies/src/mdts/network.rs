@@ -9,6 +9,8 @@
 //! begins as earliest finish time, and the rest learns what to change about
 //! it. Weights are the same for all tasks and for all nodes, so any number of both will do, in any order. O(pairs).
 
+mod head;
+
 use std::sync::Arc;
 
 use candle_core::{D, Device, Tensor};
@@ -17,6 +19,8 @@ use wide::f32x8;
 
 use super::situation::{LIVE, OF_ALL, PER_NODE, PER_PAIR, PER_TASK, Situation};
 use crate::learn::{Activation, Error, Init, Linear, Params, Result};
+
+pub(crate) use head::{RUN_HEAD, set_run_head};
 
 /// Width of all layers.
 pub(crate) const WIDTH: usize = 32;
@@ -27,8 +31,6 @@ const BEGIN: [[f32; LIVE]; MODES] = [[-6.0, 0.0], [-3.0, -3.0]];
 const ABSENT: f64 = 1e9;
 /// Plans and runs.
 const MODES: usize = 2;
-/// Numbers of the last layers that are for runs only.
-pub(crate) const RUN_HEAD: usize = WIDTH + LIVE * (WIDTH + 1);
 /// Nodes compared per lesson at most.
 pub(crate) const CANDIDATES: usize = 6;
 
@@ -234,25 +236,6 @@ impl Batch {
     }
 }
 
-/// Gives the weights that only runs use the values of [`Scorer::run_head`].
-pub(crate) fn set_run_head(params: &Params, head: &[f32]) -> Result<()> {
-    let set = |name: &str, columns: &[usize], values: &[f32]| -> Result<()> {
-        let var = params.get(name).ok_or_else(|| Error::MissingTensor { name: name.into() })?;
-        let (rows, width) = var.dims2()?;
-        let mut all = var.flatten_all()?.to_vec1::<f32>()?;
-        for (&column, values) in columns.iter().zip(values.chunks_exact(rows)) {
-            all.iter_mut().skip(column).step_by(width).zip(values).for_each(|(own, value)| *own = *value);
-        }
-        Ok(var.set(&Tensor::from_vec(all, var.shape(), &Device::Cpu)?)?)
-    };
-    let (out, live) = head.split_at(WIDTH);
-    let live = live.as_chunks::<{ WIDTH + 1 }>().0;
-    let columns: Vec<usize> = (MODES * LIVE - LIVE..MODES * LIVE).collect();
-    set("out.weight", &[MODES - 1], out)?;
-    set("live.weight", &columns, &live.iter().flat_map(|live| live[..WIDTH].to_vec()).collect::<Vec<_>>())?;
-    set("live.bias", &columns, &live.iter().map(|live| live[WIDTH]).collect::<Vec<_>>())
-}
-
 /// A linear layer on slices; weights as [inputs, outputs].
 #[derive(Debug, Clone)]
 struct Layer {
@@ -382,30 +365,6 @@ impl Scorer {
             out_of: std::array::from_fn(column),
             live: layer("live")?,
         })
-    }
-
-    /// The weights that only runs use, of [`RUN_HEAD`] numbers.
-    pub(crate) fn run_head(&self) -> Vec<f32> {
-        let columns = (0..LIVE).map(|j| MODES * LIVE - LIVE + j);
-        let live = columns.flat_map(|j| {
-            let weights = self.live.weight.iter().skip(j).step_by(MODES * LIVE);
-            weights.chain(self.live.bias.get(j)).copied()
-        });
-        self.out_of[MODES - 1].iter().copied().chain(live).collect()
-    }
-
-    /// The same network with other weights for runs.
-    pub(crate) fn with_run_head(&self, head: &[f32]) -> Self {
-        let mut other = self.clone();
-        let (out, live) = head.split_at(WIDTH);
-        other.out_of[MODES - 1].copy_from_slice(out);
-        for (j, own) in live.chunks_exact(WIDTH + 1).enumerate() {
-            let column = MODES * LIVE - LIVE + j;
-            let weights = other.live.weight.iter_mut().skip(column).step_by(MODES * LIVE);
-            weights.zip(own).for_each(|(weight, own)| *weight = *own);
-            other.live.bias[column] = own[WIDTH];
-        }
-        other
     }
 
     /// Scores of all pairs.
@@ -565,6 +524,25 @@ mod tests {
                 assert!(row[NODES..].iter().all(|score| *score < -1e8), "no candidate, no score");
             }
         }
+    }
+
+    #[test]
+    fn the_weights_of_runs_leave_plans_alone() {
+        let mut rng = Rng::seed_from_u64(5);
+        let network = network(&mut rng);
+        let scorer = Scorer::new(network.params()).unwrap();
+        assert_eq!(scorer.with_run_head(&scorer.run_head()).run_head(), scorer.run_head());
+        let head: Vec<f32> = (0..RUN_HEAD).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let on_slices = scorer.with_run_head(&head);
+        set_run_head(network.params(), &head).unwrap();
+        let as_tensors = Scorer::new(network.params()).unwrap();
+        let [plan, run] = [true, false].map(|is_plan| step(is_plan, &mut rng));
+        for other in [&on_slices, &as_tensors] {
+            assert_eq!(other.run_head(), head);
+            assert_eq!(scores(other, &plan).fixed, scores(&scorer, &plan).fixed);
+        }
+        assert_eq!(scores(&on_slices, &run).fixed, scores(&as_tensors, &run).fixed);
+        assert_ne!(scores(&on_slices, &run).fixed, scores(&scorer, &run).fixed);
     }
 
     #[test]

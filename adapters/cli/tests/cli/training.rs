@@ -43,7 +43,8 @@ fn a_training_writes_weights_curve_and_picture() {
     let folder = folder(4);
     let args =
         ["train", "w.st", "--config", "tiny.toml", "--measure", "2", "--curve", "c.csv", "--plot", "c.svg"];
-    let report = folder.json(&[&args[..], &["--jobs", "diamond.yaml", "--generations", "2", "--json"]].concat());
+    let report =
+        folder.json(&[&args[..], &["--jobs", "diamond.yaml", "--generations", "2", "--json"]].concat());
     assert_keys(
         &report,
         &["out", "state", "rounds", "round", "best", "score", "replaced", "curve", "seconds"],

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use mdts_core::SlotModel;
+use mdts_core::{Instance, Planner, SlotModel};
 use mdts_dag::generate;
 
 use super::*;
+use crate::list;
 use crate::mdts::{MdtsRaw, save};
 
 fn config() -> TrainConfig {
