@@ -47,6 +47,33 @@ pub fn check(path: &Path) -> io::Result<()> {
     fs::remove_file(temporary)
 }
 
+/// Removes what processes that were killed while they wrote have left in the folder of `path`; those that still run keep
+/// theirs. Where the system does not tell who runs, nothing is removed.
+///
+/// # Errors
+/// The operating system's.
+pub fn clear(path: &Path) -> io::Result<()> {
+    let processes = Path::new("/proc");
+    if !processes.join("self").exists() {
+        return Ok(());
+    }
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let writer = entry.file_name().to_str().and_then(writer);
+        if writer.is_some_and(|process| !processes.join(process.to_string()).exists()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// The number of the process that writes a file of this name.
+fn writer(temporary: &str) -> Option<u32> {
+    temporary.strip_prefix(".mdts-")?.strip_suffix(".tmp")?.split_once('-')?.0.parse().ok()
+}
+
 /// Creates a hidden file that does not exist yet in the folder of `path`.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     const TRIES: u32 = 100;
@@ -69,6 +96,22 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_removed() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        // No process has a number beyond 2^22.
+        let own = format!(".mdts-{}-0.tmp", std::process::id());
+        let names = [".mdts-4194999-0.tmp", &own, ".mdts-x-0.tmp", "w.st.state"];
+        for name in names {
+            fs::write(folder.path().join(name), "")?;
+        }
+        clear(&folder.path().join("w.st"))?;
+        let knows_processes = Path::new("/proc/self").exists();
+        let is_there = names.map(|name| folder.path().join(name).exists());
+        assert_eq!(is_there, [!knows_processes, true, true, true]);
+        Ok(())
+    }
 
     #[test]
     fn files_are_whole_or_as_they_were() -> io::Result<()> {

@@ -105,9 +105,14 @@ impl PolicyInfo {
     /// A placer that follows a plan made by other means. When that is late or nodes change, the rest is planned by
     /// this policy.
     pub fn placer_with_plan(&self, plan: Schedule, seed: u64) -> Box<dyn Placer> {
-        let planned = Planned::new(self.planner(), Rng::seed_from_u64(seed));
-        Box::new(planned.replan_when_late(LATE).beginning_with(plan))
+        follow(plan, self.planner(), seed)
     }
+}
+
+/// A placer that follows a plan; when that is late or nodes change, `planner` plans the rest.
+pub fn follow(plan: Schedule, planner: Box<dyn Planner>, seed: u64) -> Box<dyn Placer> {
+    let planned = Planned::new(planner, Rng::seed_from_u64(seed));
+    Box::new(planned.replan_when_late(LATE).beginning_with(plan))
 }
 
 /// A plan is made anew when a task is late by this part of the first plan's span.

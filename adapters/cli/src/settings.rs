@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use config::{Config, ConfigError, Environment, File, Value, ValueKind};
+use config::builder::DefaultState;
+use config::{Config, ConfigBuilder, ConfigError, Environment, File, Value, ValueKind};
 use mdts_core::SlotModel;
 use mdts_core::journal::Durability;
 use mdts_dag::DataModel;
@@ -152,6 +153,20 @@ impl Settings {
     }
 }
 
+/// The seed, if a file or the environment has one: for commands with a default of their own.
+///
+/// # Errors
+/// As [`Settings::load`].
+pub(crate) fn given_seed() -> Result<Option<u64>> {
+    check_names()?;
+    let merged = sources(Config::builder()).build().map_err(|error| explain(&error))?;
+    match merged.get::<String>("seed") {
+        Ok(text) => seed(&text, &merged).map(Some),
+        Err(ConfigError::NotFound(_)) => Ok(None),
+        Err(error) => Err(explain(&error)),
+    }
+}
+
 /// Where a setting was found, or its name.
 fn origin(from: &Config, name: &str) -> String {
     found(from, name).unwrap_or_else(|| name.to_owned())
@@ -184,14 +199,13 @@ fn found(from: &Config, name: &str) -> Option<String> {
 fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigError> {
     let path = |path: Option<&Path>| path.map(|p| p.to_string_lossy().into_owned());
     let (slots, data) = (flags.slots.map(Choice::word), flags.data.map(Choice::word));
-    Config::builder()
+    let defaults = Config::builder()
         .set_default("policy", "heft")?
         .set_default("data_model", "edges")?
         .set_default("durability", "process")?
         .set_default("seed", 0)?
-        .set_default("logs", logs_of_this_run())?
-        .add_source(File::from(Path::new(FILE)).required(false))
-        .add_source(Environment::with_prefix("MDTS").ignore_empty(true).source(Some(environment())))
+        .set_default("logs", logs_of_this_run())?;
+    sources(defaults)
         .set_override_option("cluster", path(flags.cluster.as_deref()))?
         .set_override_option("policy", other.policy)?
         .set_override_option("slots", slots)?
@@ -203,6 +217,13 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigErro
         .set_override_option("weights", path(other.weights))?
         .set_override_option("cache", path(other.cache))?
         .build()
+}
+
+/// The file and the environment.
+fn sources(defaults: ConfigBuilder<DefaultState>) -> ConfigBuilder<DefaultState> {
+    defaults
+        .add_source(File::from(Path::new(FILE)).required(false))
+        .add_source(Environment::with_prefix("MDTS").ignore_empty(true).source(Some(environment())))
 }
 
 /// The variable of a setting.

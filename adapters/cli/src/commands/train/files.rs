@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use mdts_dag::whole;
 use mdts_policies::mdts::training::{Report, Trainer};
 use mdts_policies::mdts::{Weights, save};
 
@@ -38,6 +39,7 @@ impl Files {
         }
         for path in [out, state.as_path()] {
             OutputFile::create(path)?;
+            whole::clear(path).map_err(|source| Error::Output { path: path.into(), source })?;
             if path.exists() && !path.is_file() {
                 let path = path.display();
                 return Err(Error::Usage(format!("{path}: is not a file; weights and state need one")));
