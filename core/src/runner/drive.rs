@@ -441,7 +441,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         };
         self.cancels_seen += cancelled.len();
         for (task, reason) in cancelled {
-            self.drop_task(task, reason);
+            self.drop_task(task, &reason);
         }
         if self.options.deadline.is_some_and(|limit| self.begin.elapsed() >= limit) {
             self.give_up(RunEnd::Deadline).await?;
@@ -454,14 +454,14 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     }
 
     /// A task that has not come to its end fails for good.
-    fn drop_task(&mut self, task: TaskId, reason: String) {
+    fn drop_task(&mut self, task: TaskId, reason: &str) {
         let is_open = |phase| matches!(phase, Phase::Waiting | Phase::Ready | Phase::Running);
         let state = self.engine.state();
         if task.index() >= self.job.len() || state.job_count() > 0 && !is_open(state.phase(JOB, task)) {
             return;
         }
-        self.ledger.note(TaskRun { job: JOB, task, attempt: self.attempts.of(task).number }, &reason);
-        self.attempts.blame(task, &reason);
+        self.ledger.note(TaskRun { job: JOB, task, attempt: self.attempts.of(task).number }, reason);
+        self.attempts.blame(task, reason);
         self.events.push(Event::Dropped { job: JOB, task });
         if !self.ended.contains(&task) {
             self.ended.push(task);

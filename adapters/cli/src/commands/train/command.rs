@@ -142,7 +142,7 @@ impl Train {
         let mut config = match (&self.config, state) {
             (Some(path), _) => read_config(path)?,
             (None, Some(state)) => state.config().clone(),
-            (None, None) => with_seed(TrainConfig::default(), settings::given_seed()?),
+            (None, None) => default_config()?,
         };
         config.rounds = self.rounds.unwrap_or(config.rounds);
         config.generations = self.generations.unwrap_or(config.generations);
@@ -166,15 +166,17 @@ impl Train {
     }
 }
 
-fn with_seed(config: TrainConfig, seed: Option<u64>) -> TrainConfig {
-    TrainConfig { seed: seed.unwrap_or(config.seed), ..config }
+/// The defaults, with the seed of the settings if they have one.
+fn default_config() -> Result<TrainConfig> {
+    let config = TrainConfig::default();
+    let seed = settings::given_seed()?.unwrap_or(config.seed);
+    Ok(TrainConfig { seed, ..config })
 }
 
 fn read_config(path: &Path) -> Result<TrainConfig> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Input { path: path.into(), source })?;
     let source = File::from_str(&text, FileFormat::Toml);
-    let builder = Config::builder()
-        .set_default("seed", with_seed(TrainConfig::default(), settings::given_seed()?).seed);
+    let builder = Config::builder().set_default("seed", default_config()?.seed);
     let config =
         builder.and_then(|builder| builder.add_source(source).build()).and_then(Config::try_deserialize);
     config.map_err(|error| {
