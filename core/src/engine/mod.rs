@@ -10,10 +10,13 @@
 //! There is no clock, no randomness and no I/O in here. A driver may keep the [`Record`]s of an engine;
 //! [`State::replay`] applies them, decisions included, and arrives at the same state without asking the policy.
 
+mod demand;
 mod driver;
 mod event;
+mod fair;
 mod image;
 mod node;
+mod reshape;
 mod state;
 mod step;
 #[cfg(test)]
@@ -22,5 +25,6 @@ mod view;
 
 pub use driver::{Engine, Record};
 pub use event::{Command, Event, JobId, TaskRun};
+pub use fair::Terms;
 pub use state::{Phase, State};
 pub use step::{Step, Trigger};

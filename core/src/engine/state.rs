@@ -1,12 +1,13 @@
 //! The state of all jobs and nodes, and the three moves on it: apply an event, carry out decisions, dispatch.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
-use super::node::NodeState;
+use super::fair::{Accounts, Terms, Turn};
+use super::node::{NodeState, Ticket};
 use super::{Command, Event, JobId, TaskRun, Trigger};
 use crate::plan::require_single_nodes;
 use crate::policy::{Decision, Order};
@@ -34,21 +35,51 @@ pub(super) struct TaskState {
     pub(super) phase: Phase,
     pub(super) node: Option<NodeId>,
     order: Order,
-    staged: bool,
-    open_parents: u32,
+    pub(super) staged: bool,
+    /// It may be placed and started.
+    pub(super) asked: bool,
+    pub(super) open_parents: u32,
     /// Attempts begun.
     pub(super) attempt: u32,
     pub(super) failures: u32,
     /// Serial number of its latest placement; tickets with another number are out of date.
     pub(super) ticket: u64,
+    /// Goes before the serial number.
+    pub(super) turn: Turn,
     pub(super) start: f64,
     /// Expected while running, real when done.
     pub(super) finish: f64,
 }
 
+impl TaskState {
+    pub(super) fn new(open_parents: u32, asked: bool) -> Self {
+        Self {
+            phase: Phase::Waiting,
+            node: None,
+            order: Order::Arrival,
+            staged: false,
+            asked,
+            open_parents,
+            attempt: 0,
+            failures: 0,
+            ticket: 0,
+            turn: Turn::default(),
+            start: 0.0,
+            finish: 0.0,
+        }
+    }
+}
+
+impl TaskState {
+    fn place_in_queue(&self, job: JobId, task: TaskId) -> Ticket {
+        (self.turn, self.ticket, job, task)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) instance: Arc<Instance>,
+    pub(super) terms: Terms,
     pub(super) tasks: Vec<TaskState>,
     /// Ready and not placed.
     pub(super) ready: Vec<TaskId>,
@@ -59,11 +90,28 @@ pub(super) struct Job {
     pub(super) closed: bool,
 }
 
+impl Job {
+    /// A job without tasks.
+    pub(super) fn over(instance: Arc<Instance>) -> Self {
+        Self {
+            instance,
+            terms: Terms::default(),
+            tasks: Vec::new(),
+            ready: Vec::new(),
+            trigger: None,
+            remaining: 0,
+            lost: 0,
+            closed: true,
+        }
+    }
+}
+
 impl PartialEq for Job {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.instance, &other.instance)
             && self.tasks == other.tasks
             && self.ready == other.ready
+            && self.terms == other.terms
             && (self.remaining, self.lost, self.closed) == (other.remaining, other.lost, other.closed)
     }
 }
@@ -75,14 +123,22 @@ pub struct State {
     pub(super) slots: SlotModel,
     pub(super) staging: bool,
     pub(super) jobs: Vec<Job>,
+    /// Jobs that have not come to their end.
+    pub(super) open: BTreeSet<JobId>,
     pub(super) nodes: Vec<NodeState>,
-    resources: Resources,
-    cores: Vec<f64>,
+    pub(super) resources: Resources,
+    pub(super) cores: Vec<f64>,
     pub(super) tickets: u64,
+    pub(super) accounts: Accounts,
+    pub(super) next_terms: Terms,
+    /// Tasks are placed only when they are asked for.
+    pub(super) on_demand: bool,
     /// Nothing is decided or started. While it holds, nothing is noted in the two lists below.
     pub(super) held: bool,
     /// Jobs that need a decision step, and nodes that may be able to start something.
-    attention: VecDeque<JobId>,
+    pub(super) attention: VecDeque<JobId>,
+    /// Attention is to be sorted.
+    is_unsorted: bool,
     dirty: Vec<NodeId>,
 }
 
@@ -97,12 +153,17 @@ impl State {
             slots: cluster.slots(),
             staging,
             jobs: Vec::new(),
+            open: BTreeSet::new(),
             nodes: cluster.node_ids().map(node).collect(),
             resources,
             cores: cluster.nodes().iter().map(cores).collect(),
             tickets: 0,
+            accounts: Accounts::default(),
+            next_terms: Terms::default(),
+            on_demand: false,
             held: false,
             attention: VecDeque::new(),
+            is_unsorted: false,
             dirty: Vec::new(),
         }
     }
@@ -137,24 +198,17 @@ impl State {
             Event::Held => self.hold(),
             Event::Resumed => self.resumed(),
             Event::Cancelled(job) => self.cancelled(*job, watched, out),
+            Event::Asked { job, task } => self.asked(*job, *task),
+            Event::Withdrawn(job) => self.withdrawn(*job, watched, out),
+            Event::NodeDrained(node) => self.drained(*node),
             Event::Tick => {}
         }
     }
 
     fn submit(&mut self, instance: &Arc<Instance>, out: &mut Vec<Command>) {
         let graph = instance.graph();
-        let task = |t: TaskId| TaskState {
-            phase: Phase::Waiting,
-            node: None,
-            order: Order::Arrival,
-            staged: false,
-            open_parents: graph.parents(t).len() as u32,
-            attempt: 0,
-            failures: 0,
-            ticket: 0,
-            start: 0.0,
-            finish: 0.0,
-        };
+        let asked = !self.on_demand;
+        let task = |t: TaskId| TaskState::new(graph.parents(t).len() as u32, asked);
         let id = JobId::new(self.jobs.len());
         self.jobs.push(Job {
             tasks: graph.tasks().map(task).collect(),
@@ -163,8 +217,10 @@ impl State {
             remaining: graph.len(),
             lost: 0,
             closed: false,
+            terms: std::mem::take(&mut self.next_terms),
             instance: instance.clone(),
         });
+        self.open.insert(id);
         if let Some(progress) = instance.progress() {
             self.resume(id, progress);
         }
@@ -208,21 +264,22 @@ impl State {
         }
     }
 
-    fn task(&mut self, job: JobId, task: TaskId) -> &mut TaskState {
+    pub(super) fn task(&mut self, job: JobId, task: TaskId) -> &mut TaskState {
         &mut self.jobs[job.index()].tasks[task.index()]
     }
 
     /// The state of a run's task, if the run is the current attempt and still running.
-    fn current(&mut self, run: TaskRun) -> Option<&mut TaskState> {
+    pub(super) fn current(&mut self, run: TaskRun) -> Option<&mut TaskState> {
         let task = self.jobs.get_mut(run.job.index())?.tasks.get_mut(run.task.index())?;
         (task.phase == Phase::Running && task.attempt == run.attempt).then_some(task)
     }
 
-    fn make_ready(&mut self, job: JobId, task: TaskId) {
+    pub(super) fn make_ready(&mut self, job: JobId, task: TaskId) {
         let staging = self.staging;
         let t = self.task(job, task);
         t.phase = Phase::Ready;
         match t.node {
+            None if !t.asked => {}
             None => {
                 self.jobs[job.index()].ready.push(task);
                 self.call_step(job, Trigger::Ready);
@@ -239,8 +296,9 @@ impl State {
     /// Puts a ready, placed and staged task in arrival order into its node's queue.
     fn enqueue(&mut self, job: JobId, task: TaskId) {
         let t = self.task(job, task);
-        if let (Phase::Ready, Some(node), true, Order::Arrival) = (t.phase, t.node, t.staged, t.order) {
-            let ticket = (t.ticket, job, task);
+        let can_start = t.staged && t.asked;
+        if let (Phase::Ready, Some(node), true, Order::Arrival) = (t.phase, t.node, can_start, t.order) {
+            let ticket = t.place_in_queue(job, task);
             self.nodes[node.index()].arrivals.insert(ticket);
         }
     }
@@ -299,8 +357,9 @@ impl State {
         }
         self.vacate(run);
         let retries = self.jobs[run.job.index()].instance.graph().retries(run.task);
+        let on_demand = self.on_demand;
         let t = self.task(run.job, run.task);
-        (t.node, t.staged) = (None, false);
+        (t.node, t.staged, t.asked) = (None, false, !on_demand);
         t.failures += 1;
         if t.failures <= retries {
             self.make_ready(run.job, run.task);
@@ -343,7 +402,7 @@ impl State {
         self.call_all_steps(Trigger::Submitted);
     }
 
-    fn block_descendants(&mut self, job: JobId, task: TaskId) {
+    pub(super) fn block_descendants(&mut self, job: JobId, task: TaskId) {
         let instance = self.jobs[job.index()].instance.clone();
         let mut open = vec![task];
         while let Some(task) = open.pop() {
@@ -357,7 +416,7 @@ impl State {
     }
 
     /// A task that has not started will never run.
-    fn give_up(&mut self, job: JobId, task: TaskId) {
+    pub(super) fn give_up(&mut self, job: JobId, task: TaskId) {
         self.unplace(job, task);
         self.task(job, task).phase = Phase::Blocked;
         let job = &mut self.jobs[job.index()];
@@ -367,19 +426,19 @@ impl State {
 
     fn joined(&mut self, node: NodeId) {
         if let Some(state) = self.nodes.get_mut(node.index()).filter(|n| !n.alive) {
-            state.alive = true;
+            (state.alive, state.draining) = (true, false);
             self.touch(node);
             self.call_all_steps(Trigger::NodesChanged);
         }
     }
 
     fn lost(&mut self, node: NodeId) {
-        if !self.nodes.get(node.index()).is_some_and(|n| n.alive) {
+        if !self.nodes.get(node.index()).is_some_and(|n| n.alive || n.draining) {
             return;
         }
         self.nodes[node.index()].alive = false;
-        for job in 0..self.jobs.len() {
-            let job = JobId::new(job);
+        let open: Vec<JobId> = self.open.iter().copied().collect();
+        for job in open {
             for task in self.jobs[job.index()].instance.clone().graph().tasks() {
                 let t = self.task(job, task);
                 if t.node != Some(node) || matches!(t.phase, Phase::Done | Phase::Failed | Phase::Blocked) {
@@ -397,7 +456,8 @@ impl State {
     }
 
     fn cancelled(&mut self, job: JobId, watched: bool, out: &mut Vec<Command>) {
-        let Some(instance) = self.jobs.get(job.index()).map(|j| j.instance.clone()) else { return };
+        let open = self.jobs.get(job.index()).filter(|j| !j.closed);
+        let Some(instance) = open.map(|j| j.instance.clone()) else { return };
         for task in instance.graph().tasks() {
             let t = self.task(job, task);
             match (t.phase, t.node) {
@@ -425,6 +485,7 @@ impl State {
         let job = &mut self.jobs[id.index()];
         if job.remaining == 0 && !job.closed {
             job.closed = true;
+            self.open.remove(&id);
             out.push(Command::JobDone { job: id, succeeded: job.lost == 0 });
         }
     }
@@ -441,7 +502,7 @@ impl State {
     }
 
     /// Frees what a running attempt occupies.
-    fn vacate(&mut self, run: TaskRun) {
+    pub(super) fn vacate(&mut self, run: TaskRun) {
         let t = &self.jobs[run.job.index()].tasks[run.task.index()];
         let (Some(node), finish) = (t.node, t.finish) else { return };
         let instance = self.jobs[run.job.index()].instance.clone();
@@ -450,11 +511,11 @@ impl State {
         self.touch(node);
     }
 
-    fn unplace(&mut self, job: JobId, task: TaskId) {
+    pub(super) fn unplace(&mut self, job: JobId, task: TaskId) {
         let Some(node) = self.task(job, task).node else { return };
         let (_, weight, exec) = self.load(job, task, node);
         let t = self.task(job, task);
-        let ticket = (t.ticket, job, task);
+        let ticket = t.place_in_queue(job, task);
         (t.node, t.staged, t.ticket) = (None, false, 0);
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
@@ -505,33 +566,43 @@ impl State {
 
     /// Gives a task a new place in the queue of the node that it is on.
     fn requeue(&mut self, job: JobId, decision: &Decision) {
-        let Decision { task, node, order } = *decision;
+        let Decision { task, node, .. } = *decision;
+        let order = self.order(decision);
         self.tickets += 1;
         let ticket = self.tickets;
+        let (_, weight, exec) = self.load(job, task, node);
+        let turn = self.accounts.charge(&self.jobs[job.index()].terms, exec * weight);
         let t = self.task(job, task);
-        let old = (t.ticket, job, task);
-        (t.order, t.ticket) = (order, ticket);
+        let old = t.place_in_queue(job, task);
+        (t.order, t.ticket, t.turn) = (order, ticket, turn);
         let state = &mut self.nodes[node.index()];
         state.arrivals.remove(&old);
         if order == Order::Strict {
-            state.strict.push_back((ticket, job, task));
+            state.strict.push_back((turn, ticket, job, task));
         }
         self.enqueue(job, task);
         self.touch(node);
     }
 
+    /// How a placed task waits: a plan's order holds only where all tasks come by themselves.
+    fn order(&self, decision: &Decision) -> Order {
+        if self.on_demand { Order::Arrival } else { decision.order }
+    }
+
     fn place(&mut self, job: JobId, decision: &Decision, out: &mut Vec<Command>) {
-        let Decision { task, node, order } = *decision;
+        let Decision { task, node, .. } = *decision;
+        let order = self.order(decision);
         self.tickets += 1;
         let (ticket, staging) = (self.tickets, self.staging);
         let (_, weight, exec) = self.load(job, task, node);
+        let turn = self.accounts.charge(&self.jobs[job.index()].terms, exec * weight);
         let t = self.task(job, task);
-        (t.node, t.order, t.ticket) = (Some(node), order, ticket);
+        (t.node, t.order, t.ticket, t.turn) = (Some(node), order, ticket, turn);
         t.staged = !staging && t.phase == Phase::Ready;
         let state = &mut self.nodes[node.index()];
         state.add_waiting(exec * weight);
         if order == Order::Strict {
-            state.strict.push_back((ticket, job, task));
+            state.strict.push_back((turn, ticket, job, task));
         }
         if staging {
             out.push(Command::Stage { job, task, node });
@@ -555,7 +626,7 @@ impl State {
 
     /// Returns false if the first task waits for room: others must not take it.
     fn dispatch_strict(&mut self, node: NodeId, out: &mut Vec<Command>) -> bool {
-        while let Some(&(ticket, job, task)) = self.nodes[node.index()].strict.front() {
+        while let Some(&(_, ticket, job, task)) = self.nodes[node.index()].strict.front() {
             let t = &self.jobs[job.index()].tasks[task.index()];
             if t.ticket == ticket && t.node == Some(node) && t.phase != Phase::Running {
                 if !t.staged || t.phase != Phase::Ready {
@@ -572,7 +643,7 @@ impl State {
     }
 
     fn dispatch_arrivals(&mut self, node: NodeId, out: &mut Vec<Command>) {
-        while let Some(&(_, job, task)) = self.nodes[node.index()].arrivals.first() {
+        while let Some(&(.., job, task)) = self.nodes[node.index()].arrivals.first() {
             if !self.has_room(node, job, task) {
                 return;
             }
@@ -595,6 +666,8 @@ impl State {
         t.attempt += 1;
         (t.start, t.finish) = (now, now + exec);
         let run = TaskRun { job, task, attempt: t.attempt };
+        let turn = t.turn;
+        self.accounts.serve(turn);
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
         state.occupy(slots, instance.demand(task), now + exec, weight);
@@ -607,38 +680,39 @@ impl State {
         }
     }
 
-    fn call_step(&mut self, job: JobId, trigger: Trigger) {
+    pub(super) fn call_step(&mut self, job: JobId, trigger: Trigger) {
         if self.held {
             return;
         }
         let state = &mut self.jobs[job.index()];
         if state.trigger.is_none() {
             self.attention.push_back(job);
+            self.is_unsorted = true;
         }
         state.trigger = state.trigger.max(Some(trigger));
     }
 
     /// A task of this job has left its node, which may be what ready tasks of any job wait for.
-    fn call_waiting(&mut self, job: JobId) {
+    pub(super) fn call_waiting(&mut self, job: JobId) {
         self.call_step(job, Trigger::Finished);
-        for other in (0..self.jobs.len()).map(JobId::new).filter(|other| *other != job) {
-            let state = &self.jobs[other.index()];
-            if state.remaining > 0 && !state.ready.is_empty() {
+        let others: Vec<JobId> = self.open.iter().copied().filter(|other| *other != job).collect();
+        for other in others {
+            if !self.jobs[other.index()].ready.is_empty() {
                 self.call_step(other, Trigger::Finished);
             }
         }
     }
 
-    fn call_all_steps(&mut self, trigger: Trigger) {
-        for job in 0..self.jobs.len() {
-            if self.jobs[job].remaining > 0 {
-                self.call_step(JobId::new(job), trigger);
-            }
-        }
+    pub(super) fn call_all_steps(&mut self, trigger: Trigger) {
+        let open: Vec<JobId> = self.open.iter().copied().collect();
+        open.into_iter().for_each(|job| self.call_step(job, trigger));
     }
 
     /// The next job that needs a decision step, and why.
     pub(super) fn next_step(&mut self) -> Option<(JobId, Trigger)> {
+        if std::mem::take(&mut self.is_unsorted) {
+            self.sort_attention();
+        }
         while let Some(job) = self.attention.pop_front() {
             let state = &mut self.jobs[job.index()];
             if let Some(trigger) = state.trigger.take().filter(|_| state.remaining > 0) {

@@ -58,6 +58,8 @@ pub enum Entry {
         /// Why, in a word.
         why: String,
     },
+    /// Bytes that only the program which wrote them needs to understand, for journals of other things than runs.
+    Record(Vec<u8>),
 }
 
 /// What an engine was told at one moment, and what the policy decided on it.
@@ -103,6 +105,13 @@ pub enum Happening {
     Resumed,
     Cancelled(JobId),
     Tick,
+    Asked {
+        job: JobId,
+        #[serde(with = "plain::task")]
+        task: TaskId,
+    },
+    Withdrawn(JobId),
+    NodeDrained(NodeId),
 }
 
 impl From<&Event> for Happening {
@@ -120,6 +129,9 @@ impl From<&Event> for Happening {
             Event::Resumed => Self::Resumed,
             Event::Cancelled(job) => Self::Cancelled(job),
             Event::Tick => Self::Tick,
+            Event::Asked { job, task } => Self::Asked { job, task },
+            Event::Withdrawn(job) => Self::Withdrawn(job),
+            Event::NodeDrained(node) => Self::NodeDrained(node),
         }
     }
 }
@@ -140,6 +152,9 @@ impl Happening {
             Self::Resumed => Event::Resumed,
             Self::Cancelled(job) => Event::Cancelled(job),
             Self::Tick => Event::Tick,
+            Self::Asked { job, task } => Event::Asked { job, task },
+            Self::Withdrawn(job) => Event::Withdrawn(job),
+            Self::NodeDrained(node) => Event::NodeDrained(node),
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use mdts_core::engine::{JobId, Phase, Step};
+use mdts_core::engine::{JobId, Phase, Step, Trigger};
 use mdts_core::{Arrival, Decisions, Instance, NodeId, Placer, Result, SlotModel};
 use mdts_dag::TaskId;
 use rustc_hash::FxHashMap;
@@ -241,6 +241,9 @@ impl<O: Observer> Placer for Placing<O> {
     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
         let instance = step.instance();
         self.observe(step);
+        if step.trigger() >= Trigger::NodesChanged {
+            self.jobs.remove(&step.job()); // nodes may be new, and the job may have grown
+        }
         self.taken.clear();
         self.taken.extend((0..instance.nodes()).map(|node| !takes(step, NodeId::new(node))));
         let free = self.taken.iter().filter(|taken| !**taken).count();
@@ -249,7 +252,7 @@ impl<O: Observer> Placer for Placing<O> {
         }
         self.jobs
             .entry(step.job())
-            .or_insert_with(|| Running { job: Job::new(instance, &self.experience), placed: 0 });
+            .or_insert_with(|| Running { job: Job::new(instance, &self.experience), placed: placed(step) });
         self.fill_window(step, free);
         let Some(Running { job, placed }) = self.jobs.get(&step.job()) else { return Ok(()) };
         self.situation.look(&Now { step, placed: *placed }, job, &self.window, &mut self.arrival);
@@ -283,6 +286,12 @@ fn begin(seen: &Situation, i: usize, node: usize, reserved: &[(f64, f64)]) -> f6
         start = start.max(*to);
     }
     start
+}
+
+/// Tasks of the job that have left the ready ones.
+fn placed(step: &Step<'_>) -> usize {
+    let is_placed = |t: &TaskId| !matches!(step.phase(*t), Phase::Waiting | Phase::Ready);
+    step.instance().graph().tasks().filter(is_placed).count()
 }
 
 /// Whether a node may take a task now.

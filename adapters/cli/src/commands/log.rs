@@ -96,6 +96,7 @@ fn show(out: &mut impl Write, names: &Names, entry: Entry) -> Result<()> {
             let bytes = snapshot.engine.len() + snapshot.runner.len();
             print(out, &json!({"entry": "snapshot", "bytes": bytes}))
         }
+        Entry::Record(bytes) => print(out, &json!({"entry": "record", "bytes": bytes.len()})),
         Entry::Step(step) => show_step(out, names, &step),
     }
 }

@@ -12,6 +12,7 @@ mod policies;
 mod predict;
 mod reproduce;
 mod run;
+mod serve;
 mod status;
 mod train;
 
@@ -50,6 +51,8 @@ pub(crate) enum Command {
     Train(train::Train),
     /// Repeat the comparison of a paper that a policy comes from
     Reproduce(reproduce::Reproduce),
+    /// Answer workflow engines that ask where their tasks are to run
+    Serve(serve::Serve),
     /// List the policies
     Policies(policies::Policies),
     /// Print a completion script for a shell
@@ -75,6 +78,7 @@ pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
         Command::Predict(command) => command.carry_out(args.quiet).map(done),
         Command::Train(command) => command.carry_out(args.quiet).map(done),
         Command::Reproduce(command) => command.carry_out(args.quiet).map(done),
+        Command::Serve(command) => command.carry_out(args.quiet).map(done),
         Command::Policies(command) => command.carry_out().map(done),
         Command::Completions(command) => command.carry_out().map(done),
     }
