@@ -39,8 +39,8 @@ pub trait Placer: Debug + Send {
     /// Whatever makes further decisions impossible; the run then ends.
     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()>;
 
-    /// Whether the policy also wants a step whenever a task of the job finishes, though none became ready, and for
-    /// ready tasks that it left for later whenever a task of another job does.
+    /// Whether the policy also wants a step whenever a task of the job finishes or is overdue, though none became ready,
+    /// and for ready tasks that it left for later whenever a task of another job finishes.
     fn watches_progress(&self) -> bool {
         false
     }

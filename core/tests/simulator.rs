@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mdts_core::engine::{State, Step};
+use mdts_core::engine::{Speculation, State, Step};
 use mdts_core::roles::{Planned, Simulated};
 use mdts_core::sim::{Arrivals, Conditions, Failures, JobTrace, Trace, simulate, simulate_recorded};
 use mdts_core::{
@@ -217,7 +217,9 @@ fn check_reproduced(
 fn hard(seed: u64, contention: bool, instance: &Instance) -> Conditions {
     let bound = lower_bounds(instance).best().max(1.0);
     let failures = Failures { mean_between: bound, repair: 0.2 * bound, most: 5 };
-    Conditions { seed, noise: 0.5, affinity: 0.5, contention, failures: Some(failures) }
+    let speculation = seed.is_multiple_of(2).then_some(Speculation { factor: 1.2, least: 0.0 });
+    let conditions = Conditions { seed, noise: 0.5, affinity: 0.5, ..Conditions::default() };
+    Conditions { contention, failures: Some(failures), speculation, ..conditions }
 }
 
 /// Every task succeeded once, after its parents, and no node ran more than it can.
@@ -233,7 +235,9 @@ fn check_run(instance: &Instance, trace: &Trace) -> std::result::Result<(), Test
         prop_assert!(row.iter().all(|a| a.finish >= a.start));
     }
     if instance.slots() == SlotModel::Exclusive {
-        for row in run.by_node(instance.nodes()) {
+        let mut attempts = trace.jobs[0].attempts.clone();
+        attempts.sort_by(|a, b| (a.node, a.start).partial_cmp(&(b.node, b.start)).expect("no NaN"));
+        for row in attempts.chunk_by(|a, b| a.node == b.node) {
             prop_assert!(row.windows(2).all(|w| w[0].finish <= w[1].start));
         }
     }
@@ -338,6 +342,54 @@ fn a_policy_that_places_nothing_is_stuck() -> Result<()> {
     Ok(())
 }
 
+/// Eight tasks of 10 s on four nodes, one of which hides that it is 20 times as slow as the others.
+#[test]
+fn second_attempts_shorten_a_run_with_a_slow_node() -> Result<()> {
+    let mut job = JobGraph::builder("eight");
+    for i in 0..8 {
+        job.task(Task::new(format!("t{i}")).seconds(10.0))?;
+    }
+    let cluster = Arc::new(Cluster::identical(4, SlotModel::Exclusive)?);
+    let instance = Arc::new(Instance::new(job.build()?.freeze().into(), cluster, DataModel::Edges)?);
+    let mut conditions = Conditions { slowdowns: vec![(3.into(), 20.0)], ..Conditions::default() };
+    let plan = || Planned::new(TopologicalEft, Rng::seed_from_u64(0));
+    assert_eq!(simulate(&alone(&instance), plan(), &conditions)?.makespan(), 400.0);
+    // Both tasks of the slow node are overdue after 20 s, then run for 10 s elsewhere.
+    conditions.speculation = Some(Speculation { factor: 2.0, least: 10.0 });
+    let (trace, state, records) = simulate_recorded(&alone(&instance), plan(), &conditions)?;
+    assert_eq!(trace.makespan(), 60.0);
+    let attempts = &trace.jobs[0].attempts;
+    let lost: Vec<_> =
+        attempts.iter().filter(|a| !a.succeeded).map(|a| (a.node, a.start, a.finish)).collect();
+    assert_eq!(lost, [(3.into(), 0.0, 30.0), (3.into(), 30.0, 60.0)]);
+    assert_eq!((attempts.len(), trace.jobs[0].schedule().placements().len()), (10, 8));
+    assert_eq!(State::replay(instance.cluster(), true, &records)?, state);
+    Ok(())
+}
+
+/// The second attempt fetches 100 bytes at 10 bytes per second; the first ends before it.
+#[test]
+fn a_second_attempt_fetches_its_inputs() -> Result<()> {
+    let mut job = JobGraph::builder("two");
+    let a = job.task(Task::new("a").seconds(1.0))?;
+    let b = job.task(Task::new("b").seconds(1.0))?;
+    job.depend(b, a, 100.0);
+    let nodes = vec![Node::new("m0"), Node::new("m1")];
+    let network = Network::uniform(Link { latency: 0.0, bandwidth: 10.0 });
+    let cluster = Arc::new(Cluster::new(nodes, network, SlotModel::Exclusive)?);
+    let instance = Arc::new(Instance::new(job.build()?.freeze().into(), cluster, DataModel::Edges)?);
+    let speculation = Some(Speculation { factor: 2.0, least: 0.0 });
+    let mut conditions =
+        Conditions { slowdowns: vec![(0.into(), 30.0)], speculation, ..Conditions::default() };
+    let plan = || Planned::new(TopologicalEft, Rng::seed_from_u64(0));
+    // a takes 30 s, or 1 s after 2 s on m1; b then 1 s there.
+    assert_eq!(simulate(&alone(&instance), plan(), &conditions)?.jobs[0].attempts[1].finish, 3.0);
+    conditions.slowdowns = Vec::new();
+    conditions.noise = 0.0;
+    assert_eq!(simulate(&alone(&instance), plan(), &conditions)?.makespan(), 2.0, "nothing is overdue");
+    Ok(())
+}
+
 #[test]
 fn conditions_out_of_range_are_refused() -> Result<()> {
     let instance = random_instance(1, SlotModel::Exclusive, DataModel::Edges)?;
@@ -345,6 +397,8 @@ fn conditions_out_of_range_are_refused() -> Result<()> {
         Conditions { noise: -1.0, ..Conditions::default() },
         Conditions { noise: f64::NAN, ..Conditions::default() },
         Conditions { affinity: 1.0, ..Conditions::default() },
+        Conditions { slowdowns: vec![(0.into(), 0.0)], ..Conditions::default() },
+        Conditions { speculation: Some(Speculation { factor: 0.5, least: 1.0 }), ..Conditions::default() },
     ] {
         assert!(matches!(simulate(&alone(&instance), dice(1), &conditions), Err(Error::BadSetting { .. })));
     }

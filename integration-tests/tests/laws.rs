@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mdts_core::engine::State;
+use mdts_core::engine::{Speculation, State};
 use mdts_core::roles::Planned;
 use mdts_core::sim::{Conditions, Failures, simulate, simulate_recorded};
 use mdts_core::{Instance, Rng, Schedule, SlotModel, lower_bounds, objectives};
@@ -61,7 +61,9 @@ proptest! {
         let instance = random_instance(&mut rng(seed), slots, data)?;
         let bound = lower_bounds(&instance).best().max(1.0);
         let failures = Some(Failures { mean_between: 2.0 * bound, repair: 0.1 * bound, most: 3 });
-        let conditions = Conditions { seed, noise: 0.3, affinity: 0.3, contention, failures };
+        let speculation = seed.is_multiple_of(2).then_some(Speculation { factor: 1.2, least: 0.0 });
+        let conditions =
+            Conditions { seed, noise: 0.3, affinity: 0.3, contention, failures, speculation, ..Conditions::default() };
         let arrivals = vec![(0.0, instance.clone())];
         for policy in policies_of(seed) {
             let (trace, state, records) = simulate_recorded(&arrivals, policy.placer(seed), &conditions)?;

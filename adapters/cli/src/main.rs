@@ -15,6 +15,7 @@ mod policy;
 mod progress;
 mod search;
 mod settings;
+mod speculate;
 mod text;
 mod usage;
 mod weights;

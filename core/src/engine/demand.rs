@@ -38,13 +38,17 @@ impl State {
         let Some(instance) = self.jobs.get(job.index()).map(|j| j.instance.clone()) else { return };
         for task in instance.graph().tasks() {
             let Some(t) = self.jobs[job.index()].tasks.get_mut(task.index()) else { break };
-            t.asked = false;
+            (t.asked, t.charged) = (false, false);
             match (t.phase, t.node) {
                 (Phase::Waiting | Phase::Ready, Some(_)) => self.unplace(job, task),
                 (Phase::Running, Some(node)) => {
-                    let run = TaskRun { job, task, attempt: t.attempt };
+                    let run = TaskRun { job, task, attempt: t.number };
                     out.push(Command::Cancel { run, node });
-                    self.vacate(run);
+                    if let Some((second, node)) = self.other(run) {
+                        out.push(Command::Cancel { run: second, node });
+                        self.leave(second);
+                    }
+                    self.leave(run);
                     let t = self.task(job, task);
                     (t.phase, t.node, t.staged) = (Phase::Ready, None, false);
                 }
@@ -52,6 +56,7 @@ impl State {
             }
         }
         self.jobs[job.index()].ready.clear();
+        self.unplaced.remove(&job);
         if watched {
             self.call_waiting(job);
         }
@@ -85,8 +90,8 @@ impl State {
 
     /// Takes note of how long an attempt that is about to be reported as finished really ran.
     pub fn observe(&mut self, now: f64, run: TaskRun, seconds: f64) {
-        if let Some(t) = self.current(run) {
-            t.start = now - seconds.max(0.0);
+        if self.is_running(run) && self.other(run).is_none() {
+            self.task(run.job, run.task).start = now - seconds.max(0.0);
         }
     }
 }

@@ -51,6 +51,10 @@ pub enum Event {
     NodeLost(NodeId),
     /// An attempt was stopped or lost through no fault of its own; the task is ready again, and no retry is used up.
     Interrupted(TaskRun),
+    /// An attempt runs for much longer than expected: the task gets a second one on another node as soon as one is
+    /// idle for it. While both run, the end of one is no failure of the task; the first success counts. To be told
+    /// again if the attempt still runs alone much later.
+    Overdue(TaskRun),
     /// Nothing more is decided or started until [`Event::Resumed`].
     Held,
     /// Work goes on, perhaps under another policy than before: every job gets a decision step as if it were new.

@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
-use super::State;
+use super::{JobId, State};
+use crate::NodeId;
 
 /// What a job may claim. Jobs of equal terms are served in the order of placement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -74,6 +76,21 @@ impl State {
     /// Sets what the job that is submitted next may claim.
     pub fn announce(&mut self, terms: Terms) {
         self.next_terms = terms;
+    }
+
+    /// The turn of a task that is placed on a node. Its client pays once, however often it is moved before it starts; where
+    /// tasks are placed on demand it keeps its turn, otherwise it goes to the end.
+    pub(super) fn turn(&mut self, job: JobId, task: TaskId, node: NodeId) -> Turn {
+        let (_, weight, exec) = self.load(job, task, node);
+        let terms = self.jobs[job.index()].terms;
+        let on_demand = self.on_demand;
+        let t = &mut self.jobs[job.index()].tasks[task.index()];
+        let was_charged = std::mem::replace(&mut t.charged, true);
+        match (was_charged, on_demand) {
+            (false, _) => self.accounts.charge(&terms, exec * weight),
+            (true, true) => t.turn,
+            (true, false) => self.accounts.turn(&terms),
+        }
     }
 
     /// Puts the jobs that need a decision step in the order of their turns.

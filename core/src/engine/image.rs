@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::fair::{Accounts, Terms};
 use super::node::NodeState;
+use super::speculation::Second;
 use super::state::{Job, TaskState};
-use super::{JobId, State};
+use super::{JobId, State, TaskRun};
 use crate::{Cluster, Instance, plain};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -16,6 +17,7 @@ struct Image {
     now: f64,
     tickets: u64,
     held: bool,
+    overdue: Vec<TaskRun>,
     staging: bool,
     on_demand: bool,
     accounts: Accounts,
@@ -29,6 +31,7 @@ struct JobImage {
     tasks: Vec<TaskState>,
     #[serde(with = "plain::tasks")]
     ready: Vec<TaskId>,
+    second: Vec<(u32, Second)>,
     remaining: u64,
     lost: u64,
     closed: bool,
@@ -44,6 +47,7 @@ impl State {
             terms: job.terms,
             tasks: job.tasks.clone(),
             ready: job.ready.clone(),
+            second: job.second.iter().map(|(task, second)| (task.get(), *second)).collect(),
             remaining: job.remaining as u64,
             lost: job.lost as u64,
             closed: job.closed,
@@ -52,6 +56,7 @@ impl State {
             now: self.now,
             tickets: self.tickets,
             held: self.held,
+            overdue: self.overdue.iter().copied().collect(),
             staging: self.staging,
             on_demand: self.on_demand,
             accounts: self.accounts.clone(),
@@ -75,6 +80,7 @@ impl State {
         }
         let mut state = Self::new(cluster, image.staging);
         (state.now, state.tickets, state.held) = (image.now, image.tickets, image.held);
+        state.overdue = image.overdue.into_iter().collect();
         (state.nodes, state.accounts, state.on_demand) = (image.nodes, image.accounts, image.on_demand);
         for (id, job) in image.jobs.into_iter().enumerate() {
             let id = JobId::new(id);
@@ -86,14 +92,18 @@ impl State {
             if job.tasks.len() != instance.tasks() || instance.nodes() != cluster.len() {
                 return Ok(None);
             }
-            if job.remaining > 0 {
+            if !job.closed {
                 state.open.insert(id);
+            }
+            if !job.ready.is_empty() {
+                state.unplaced.insert(id);
             }
             state.jobs.push(Job {
                 instance,
                 terms: job.terms,
                 tasks: job.tasks,
                 ready: job.ready,
+                second: job.second.into_iter().map(|(task, second)| (task.into(), second)).collect(),
                 trigger: None,
                 remaining: job.remaining as usize,
                 lost: job.lost as usize,

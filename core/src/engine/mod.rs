@@ -15,16 +15,22 @@ mod driver;
 mod event;
 mod fair;
 mod image;
+mod life;
 mod node;
+mod presence;
+mod queue;
 mod reshape;
+mod speculation;
 mod state;
 mod step;
+mod steps;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod view;
 
 pub use driver::{Engine, Record};
 pub use event::{Command, Event, JobId, TaskRun};
 pub use fair::Terms;
+pub use speculation::Speculation;
 pub use state::{Phase, State};
 pub use step::{Step, Trigger};

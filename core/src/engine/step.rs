@@ -8,7 +8,7 @@ use crate::{Arrival, Instance, NodeId, Placement, Progress};
 /// Why there is a decision step; if there are several reasons, the last of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trigger {
-    /// A task finished, and the policy watches progress.
+    /// A task finished or is overdue, and the policy watches progress.
     Finished,
     /// Tasks became ready.
     Ready,
@@ -104,13 +104,22 @@ impl<'a> Step<'a> {
         });
     }
 
-    /// What has happened so far, for planning the rest of the job anew.
+    /// What has happened so far, for planning the rest of the job anew. A task that should have finished is expected to
+    /// take as long again as it is late by now.
     pub fn progress(&self) -> Progress {
         let tasks = &self.state.jobs[self.job.index()].tasks;
+        let late = |finish: f64| finish.max(2.0 * self.now() - finish);
         let started = self.instance().graph().tasks().filter_map(|task| {
             let t = &tasks[task.index()];
             let finish = match t.phase {
-                Phase::Running => t.finish.max(self.now()),
+                Phase::Running => match self.state.jobs[self.job.index()].second.get(&task) {
+                    // The first has taken too long already: nobody knows for how long it will.
+                    Some(second) => {
+                        let finish = late(second.finish);
+                        return Some(Placement { task, node: second.node, start: second.start, finish });
+                    }
+                    None => late(t.finish),
+                },
                 Phase::Done => t.finish,
                 _ => return None,
             };

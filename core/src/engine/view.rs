@@ -26,7 +26,7 @@ impl State {
         self.jobs[job.index()].tasks[task.index()].phase
     }
 
-    /// Node that a task is placed on, runs on or ran on.
+    /// Node that a task is placed on, runs on or ran on; of two attempts, that of the first.
     pub fn node_of(&self, job: JobId, task: TaskId) -> Option<NodeId> {
         self.jobs[job.index()].tasks[task.index()].node
     }
@@ -39,13 +39,28 @@ impl State {
 
     /// Attempts of a task begun so far.
     pub fn attempts(&self, job: JobId, task: TaskId) -> u32 {
-        self.jobs[job.index()].tasks[task.index()].attempt
+        self.jobs[job.index()].tasks[task.index()].attempts
     }
 
-    /// Whether a failure of this attempt would be the last: the task has no retries left.
+    /// Whether this attempt runs.
+    pub fn is_running(&self, run: TaskRun) -> bool {
+        let Some(job) = self.jobs.get(run.job.index()) else { return false };
+        let is_second = || job.second.get(&run.task).is_some_and(|second| second.number == run.attempt);
+        let of = job.tasks.get(run.task.index()).filter(|t| t.phase == Phase::Running);
+        of.is_some_and(|t| t.number == run.attempt || is_second())
+    }
+
+    /// The second attempt of a task beside the one that [`State::node_of`] and [`State::times`] tell of, and its node.
+    pub fn second_attempt(&self, job: JobId, task: TaskId) -> Option<(TaskRun, NodeId)> {
+        let second = self.jobs[job.index()].second.get(&task)?;
+        Some((TaskRun { job, task, attempt: second.number }, second.node))
+    }
+
+    /// Whether a failure of this attempt would be the last: the task has no retries left and no other attempt runs.
     pub fn is_last_chance(&self, run: TaskRun) -> bool {
         let job = &self.jobs[run.job.index()];
-        job.tasks[run.task.index()].failures >= job.instance.graph().retries(run.task)
+        let failures = job.tasks[run.task.index()].failures;
+        self.other(run).is_none() && failures >= job.instance.graph().retries(run.task)
     }
 
     /// Whether a node is there.
@@ -65,7 +80,7 @@ impl State {
 
     /// Whether every job has come to its end.
     pub fn is_finished(&self) -> bool {
-        self.jobs.iter().all(|job| job.remaining == 0)
+        self.open.is_empty()
     }
 
     /// What is free on a node, one number per dimension of [`crate::Instance::resources`]. Exclusive nodes are not

@@ -1,10 +1,12 @@
 //! What the records of a journal say. Encoded with postcard.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
+use super::digest;
 use crate::engine::{Event, JobId, Record, TaskRun};
 use crate::policy::Decision;
 use crate::{Instance, NodeId, plain};
@@ -29,6 +31,19 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// The manifest of a run that begins now, without seed and notes.
+    pub fn new(instance: &Instance, policy: impl Into<String>) -> Self {
+        Self {
+            job: instance.graph().name().to_owned(),
+            tasks: instance.tasks() as u64,
+            digest: digest(instance),
+            policy: policy.into(),
+            seed: 0,
+            created_ms: wall_ms(),
+            notes: Vec::new(),
+        }
+    }
+
     /// A note by its name.
     pub fn note(&self, name: &str) -> Option<&str> {
         self.notes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -105,6 +120,7 @@ pub enum Happening {
     Resumed,
     Cancelled(JobId),
     Tick,
+    Overdue(TaskRun),
     Asked {
         job: JobId,
         #[serde(with = "plain::task")]
@@ -129,6 +145,7 @@ impl From<&Event> for Happening {
             Event::Resumed => Self::Resumed,
             Event::Cancelled(job) => Self::Cancelled(job),
             Event::Tick => Self::Tick,
+            Event::Overdue(run) => Self::Overdue(run),
             Event::Asked { job, task } => Self::Asked { job, task },
             Event::Withdrawn(job) => Self::Withdrawn(job),
             Event::NodeDrained(node) => Self::NodeDrained(node),
@@ -152,6 +169,7 @@ impl Happening {
             Self::Resumed => Event::Resumed,
             Self::Cancelled(job) => Event::Cancelled(job),
             Self::Tick => Event::Tick,
+            Self::Overdue(run) => Event::Overdue(run),
             Self::Asked { job, task } => Event::Asked { job, task },
             Self::Withdrawn(job) => Event::Withdrawn(job),
             Self::NodeDrained(node) => Event::NodeDrained(node),
@@ -178,4 +196,9 @@ impl StepEntry {
             decisions: self.decisions.clone(),
         }
     }
+}
+
+/// The wall clock, in milliseconds since 1970: for people, nothing is decided by it.
+pub(crate) fn wall_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64)
 }

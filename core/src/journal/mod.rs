@@ -20,6 +20,7 @@ mod sync;
 mod tests;
 
 pub use digest::digest;
+pub(crate) use entry::wall_ms;
 pub use entry::{Entry, Happening, Manifest, Snapshot, StepEntry};
 pub use folder::{Folder, read_folder};
 pub use log::{Durability, Journal};

@@ -1,16 +1,14 @@
-//! What the runner knows of every task's latest attempt, and when which attempt runs out of time.
+//! What the runner knows of every task's latest attempt, and of second attempts beside it.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
 use crate::NodeId;
 use crate::engine::{JobId, TaskRun};
 
-/// The latest attempt of one task; number 0 if there was none.
+/// One attempt; number 0 if there was none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Attempt {
     pub(super) number: u32,
@@ -19,37 +17,39 @@ pub(super) struct Attempt {
     pub(super) start: f64,
     pub(super) finish: f64,
     /// Why it failed.
-    pub(super) reason: Option<String>,
+    pub(super) reason: Option<Box<str>>,
     live: bool,
     /// Whether it has really begun; always so unless the executor queues.
     pub(super) begun: bool,
-    #[serde(skip)]
-    timeout: Option<Instant>,
 }
 
-/// The latest attempts of all tasks of one job. The clocks of timeouts are no part of it when it is stored.
+/// The latest attempts of all tasks of one job.
+///
+/// Of two attempts of a task at once, `of_task` has the one that decides: the first as long as both run, then the one
+/// that goes on or has won.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Attempts {
     of_task: Vec<Attempt>,
+    /// The others of two: second attempts, and those that have lost and are to be cancelled.
+    beside: BTreeMap<u32, Attempt>,
     live: usize,
     queued: usize,
     /// When the last attempt ended that had begun.
     last_finish: f64,
     retried: usize,
-    /// Attempts by their timeout; those whose timeout has changed or that have ended are skipped.
-    #[serde(skip)]
-    timeouts: BinaryHeap<Reverse<(Instant, TaskRun)>>,
+    speculated: usize,
 }
 
 impl Attempts {
     pub(super) fn new(tasks: usize) -> Self {
         Self {
             of_task: vec![Attempt::default(); tasks],
+            beside: BTreeMap::new(),
             live: 0,
             queued: 0,
             last_finish: 0.0,
             retried: 0,
-            timeouts: BinaryHeap::new(),
+            speculated: 0,
         }
     }
 
@@ -68,9 +68,14 @@ impl Attempts {
         self.last_finish
     }
 
-    /// Attempts begun that were not the first of their task.
+    /// Attempts begun because an earlier one of the task had ended without success.
     pub(super) fn retried(&self) -> usize {
         self.retried
+    }
+
+    /// Attempts begun beside an earlier one of the task.
+    pub(super) fn speculated(&self) -> usize {
+        self.speculated
     }
 
     /// Number of tasks.
@@ -78,64 +83,116 @@ impl Attempts {
         self.of_task.len()
     }
 
+    /// The attempt of a task that decides.
     pub(super) fn of(&self, task: TaskId) -> &Attempt {
         &self.of_task[task.index()]
     }
 
     /// An attempt is given to the executor; `begun` says whether it begins at once.
     pub(super) fn begin(&mut self, run: TaskRun, node: NodeId, now: f64, begun: bool) {
-        let attempt = &mut self.of_task[run.task.index()];
-        self.retried += usize::from(attempt.number > 0);
         self.live += 1;
         self.queued += usize::from(!begun);
-        let number = run.attempt;
-        *attempt = Attempt { number, node, start: now, finish: now, live: true, begun, ..Attempt::default() };
+        let attempt = Attempt {
+            number: run.attempt,
+            node,
+            start: now,
+            finish: now,
+            live: true,
+            begun,
+            ..Attempt::default()
+        };
+        let first = &mut self.of_task[run.task.index()];
+        if first.live {
+            self.speculated += 1;
+            self.beside.insert(run.task.get(), attempt);
+        } else {
+            self.retried += usize::from(first.number > 0);
+            *first = attempt;
+        }
     }
 
     /// An attempt has really begun; false if it does not run.
     pub(super) fn started(&mut self, run: TaskRun, now: f64) -> bool {
-        let Some(attempt) = self.current(run) else { return false };
+        if self.running(run).is_none() {
+            return false;
+        }
+        let Some(attempt) = self.known(run) else { return false };
         attempt.start = now;
         let was_queued = !std::mem::replace(&mut attempt.begun, true);
         self.queued -= usize::from(was_queued);
         true
     }
 
-    /// (Re)starts the clock of an attempt.
-    pub(super) fn limit(&mut self, run: TaskRun, until: Instant) {
-        if let Some(attempt) = self.current(run) {
-            attempt.timeout = Some(until);
-            self.timeouts.push(Reverse((until, run)));
+    /// An attempt that the executor has.
+    fn known(&mut self, run: TaskRun) -> Option<&mut Attempt> {
+        if run.job != JobId::default() {
+            return None;
         }
+        let is_it = |attempt: &&mut Attempt| attempt.live && attempt.number == run.attempt;
+        let beside = self.beside.get_mut(&run.task.get());
+        beside.filter(is_it).or_else(|| self.of_task.get_mut(run.task.index()).filter(is_it))
     }
 
-    fn current(&mut self, run: TaskRun) -> Option<&mut Attempt> {
-        let attempt = self.of_task.get_mut(run.task.index())?;
-        (attempt.live && attempt.number == run.attempt && run.job == JobId::default()).then_some(attempt)
+    /// An attempt that runs and whose end still counts.
+    pub(super) fn running(&self, run: TaskRun) -> Option<&Attempt> {
+        let first = self.of_task.get(run.task.index()).filter(|first| first.live)?;
+        if run.job != JobId::default() {
+            return None;
+        }
+        if first.number == run.attempt {
+            return Some(first);
+        }
+        self.beside.get(&run.task.get()).filter(|second| second.number == run.attempt)
     }
 
-    pub(super) fn is_live(&mut self, run: TaskRun) -> bool {
-        self.current(run).is_some()
+    /// Whether two attempts of the task run.
+    pub(super) fn is_pair(&self, task: TaskId) -> bool {
+        self.beside.contains_key(&task.get())
     }
 
-    /// Ends an attempt by itself, so that it has begun; false if it did not run.
+    /// Ends an attempt by itself, so that it has begun; false if it did not run or its task has been won by another.
     pub(super) fn end(&mut self, run: TaskRun, now: f64, reason: Option<String>) -> bool {
-        let Some(attempt) = self.current(run) else { return false };
+        if self.running(run).is_none() {
+            return false;
+        }
+        if reason.is_none() {
+            self.win(run);
+        }
+        let Some(attempt) = self.known(run) else { return false };
         let was_queued = !std::mem::replace(&mut attempt.begun, true);
-        attempt.reason = reason;
+        attempt.reason = reason.map(String::into_boxed_str);
+        let won = attempt.reason.is_none();
         self.queued -= usize::from(was_queued);
-        self.cancel(run, now)
+        self.close(run, now, won)
+    }
+
+    /// Puts an attempt in the place of the one that decides.
+    fn win(&mut self, run: TaskRun) {
+        if let Some(second) = self.beside.get_mut(&run.task.get()).filter(|s| s.number == run.attempt) {
+            std::mem::swap(second, &mut self.of_task[run.task.index()]);
+        }
     }
 
     /// Ends an attempt from outside, begun or not; false if it did not run.
     pub(super) fn cancel(&mut self, run: TaskRun, now: f64) -> bool {
-        let Some(attempt) = self.current(run) else { return false };
+        self.close(run, now, false)
+    }
+
+    /// The attempt is over; false if it did not run. Unless it has won, one that goes on takes its place.
+    fn close(&mut self, run: TaskRun, now: f64, won: bool) -> bool {
+        let Some(attempt) = self.known(run) else { return false };
         (attempt.live, attempt.finish) = (false, now);
         let begun = attempt.begun;
         self.live -= 1;
         self.queued -= usize::from(!begun);
         if begun {
             self.last_finish = self.last_finish.max(now);
+        }
+        let of_task = &mut self.of_task[run.task.index()];
+        if of_task.number != run.attempt {
+            self.beside.remove(&run.task.get());
+        } else if let Some(other) = (!won).then(|| self.beside.remove(&run.task.get())).flatten() {
+            *of_task = other;
         }
         true
     }
@@ -158,26 +215,12 @@ impl Attempts {
     }
 
     fn runs(&self, is: impl Fn(&Attempt) -> bool) -> Vec<TaskRun> {
-        let of_task = self.of_task.iter().enumerate().filter(|(_, attempt)| is(attempt));
+        let beside = self.beside.iter().map(|(task, attempt)| (TaskId::from(*task), attempt));
+        let of_task = self.of_task.iter().enumerate().map(|(i, attempt)| (TaskId::new(i), attempt));
         of_task
-            .map(|(i, a)| TaskRun { job: JobId::default(), task: TaskId::new(i), attempt: a.number })
+            .chain(beside)
+            .filter(|(_, attempt)| is(attempt))
+            .map(|(task, attempt)| TaskRun { job: JobId::default(), task, attempt: attempt.number })
             .collect()
-    }
-
-    /// When the next attempt runs out of time.
-    pub(super) fn next_timeout(&mut self) -> Option<Instant> {
-        while let Some(&Reverse((until, run))) = self.timeouts.peek() {
-            if self.current(run).is_some_and(|attempt| attempt.timeout == Some(until)) {
-                return Some(until);
-            }
-            self.timeouts.pop();
-        }
-        None
-    }
-
-    /// An attempt whose time is up.
-    pub(super) fn pop_overdue(&mut self, now: Instant) -> Option<TaskRun> {
-        self.next_timeout().filter(|until| *until <= now)?;
-        self.timeouts.pop().map(|Reverse((_, run))| run)
     }
 }

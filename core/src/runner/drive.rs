@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::attempts::Attempts;
+use super::clocks::{Alarm, Clocks};
 use super::ledger::{Ledger, Past};
 use super::options::{RunOptions, Snapshot, Stop, Stopper};
 use super::report::{RunEnd, RunReport, TaskOutcome, TaskReport};
@@ -45,6 +46,7 @@ pub(super) struct Run<'a, P, E: ?Sized> {
     before: f64,
     now: f64,
     attempts: Attempts,
+    clocks: Clocks,
     lost: Vec<NodeId>,
     idle_since: Option<Instant>,
     succeeded: usize,
@@ -67,6 +69,7 @@ pub(super) struct Run<'a, P, E: ?Sized> {
 impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     pub(super) fn new(runner: Runner<P>, executor: &'a mut E) -> Result<Self> {
         let Runner { job, instance, policy, options, progress, stopper, journal } = runner;
+        options.speculation.map_or(Ok(()), |speculation| speculation.check())?;
         let mut ledger = Ledger::new(journal, options.keep_records);
         let past = ledger.open(&instance, executor.queues())?;
         let is_resumed = past.is_some();
@@ -86,6 +89,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         let (reports, inbox) = Reports::channel();
         Ok(Self {
             attempts,
+            clocks: Clocks::default(),
             job,
             instance,
             options,
@@ -149,8 +153,8 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     /// Goes on with the run of an earlier process: what it had started is found again or will run again.
     async fn take_up(&mut self) -> Result<()> {
         let live = self.attempts.live_runs();
-        let assignments =
-            live.iter().map(|run| self.assignment(*run, self.attempts.of(run.task).node)).collect();
+        let node = |run: &TaskRun| self.attempts.running(*run).map(|attempt| attempt.node);
+        let assignments = live.iter().filter_map(|run| Some(self.assignment(*run, node(run)?))).collect();
         let recover = self.executor.recover(assignments, &self.reports);
         let found = within(self.options.call_limit, "finding", recover).await?;
         let found: FxHashSet<TaskRun> = found.into_iter().collect();
@@ -159,13 +163,13 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
                 self.interrupt(run);
                 continue;
             }
-            let attempt = self.attempts.of(run.task);
-            let ran_for = if attempt.begun { self.now - attempt.start } else { 0.0 };
-            if !attempt.begun {
+            let Some(attempt) = self.attempts.running(run) else { continue };
+            let (node, start, begun) = (attempt.node, attempt.start, attempt.begun);
+            if !begun {
                 self.attempts.started(run, self.now);
                 self.events.push(Event::Started(run));
             }
-            self.start_clock(run, ran_for);
+            self.start_clocks(run, node, if begun { self.now - start } else { 0.0 });
         }
         self.events.push(Event::Resumed);
         let (done, of) = (self.succeeded, self.job.len());
@@ -236,7 +240,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         let queues = self.executor.queues();
         self.attempts.begin(run, node, self.now, !queues);
         if !queues {
-            self.start_clock(run, 0.0);
+            self.start_clocks(run, node, 0.0);
         }
         let assignment = self.assignment(run, node);
         tracing::debug!(task = %assignment.task().name, attempt = run.attempt, ?node, "start");
@@ -248,16 +252,22 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         Assignment { run, node, expected_seconds, job: self.job.clone() }
     }
 
-    /// Begins to count the timeout of an attempt that has run for so many seconds.
-    fn start_clock(&mut self, run: TaskRun, ran_for: f64) {
-        if let Some(seconds) = self.timeout(run.task) {
-            // A timeout beyond the reach of the clock never comes.
-            let until = Duration::try_from_secs_f64((seconds - ran_for).max(0.0))
-                .ok()
-                .and_then(|t| Instant::now().checked_add(t));
-            if let Some(until) = until {
-                self.attempts.limit(run, until);
-            }
+    /// Begins to count the time of an attempt that has run for so many seconds.
+    fn start_clocks(&mut self, run: TaskRun, node: NodeId, ran_for: f64) {
+        if let Some(timeout) = self.timeout(run.task) {
+            self.set_clock(run, Alarm::TimedOut, timeout - ran_for);
+        }
+        if let Some(speculation) = self.options.speculation {
+            let patience = speculation.patience(self.instance.exec(run.task, node));
+            self.set_clock(run, Alarm::Overdue, patience - ran_for);
+        }
+    }
+
+    /// What is beyond the reach of the clock never comes.
+    fn set_clock(&mut self, run: TaskRun, alarm: Alarm, seconds: f64) {
+        let left = Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+        if let Some(at) = left.and_then(|left| Instant::now().checked_add(left)) {
+            self.clocks.set(run, alarm, at, &self.attempts);
         }
     }
 
@@ -290,6 +300,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
                 cancelled: if is_last { tasks - ended } else { 0 },
                 running: self.attempts.live() - self.attempts.queued(),
                 retried: self.attempts.retried(),
+                speculated: self.attempts.speculated(),
             });
         }
     }
@@ -310,7 +321,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         if let Some(reason) = self.broken.take() {
             return Err(Error::Executor(reason));
         }
-        self.take_timeouts().await?;
+        self.take_alarms().await?;
         self.obey_stop().await
     }
 
@@ -319,7 +330,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     /// # Errors
     /// [`Error::Stuck`] if there is nothing to wait for.
     fn next_wake(&mut self) -> Result<Option<Instant>> {
-        let mut wake = self.attempts.next_timeout();
+        let mut wake = self.clocks.next(&self.attempts);
         if let Some(deadline) = self.options.deadline {
             wake = earlier(wake, self.begin.checked_add(deadline));
         }
@@ -337,14 +348,16 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     fn take(&mut self, report: Report) {
         match report {
             Report::Started(run) if self.attempts.started(run, self.now) => {
-                self.start_clock(run, 0.0);
+                if let Some(node) = self.attempts.running(run).map(|attempt| attempt.node) {
+                    self.start_clocks(run, node, 0.0);
+                }
                 self.events.push(Event::Started(run));
             }
             Report::Ended(run, Outcome::Success) if self.attempts.end(run, self.now, None) => {
                 self.ended.push(run.task);
                 self.events.push(Event::Finished(run));
             }
-            Report::Ended(run, Outcome::Failure(reason)) if self.attempts.is_live(run) => {
+            Report::Ended(run, Outcome::Failure(reason)) if self.attempts.running(run).is_some() => {
                 self.fail(run, reason);
             }
             Report::Started(run) | Report::Ended(run, _) => {
@@ -368,26 +381,47 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     fn fail(&mut self, run: TaskRun, reason: String) {
         tracing::info!(task = %self.job.task(run.task).name, attempt = run.attempt, reason, "failed");
         self.ledger.note(run, &reason);
+        let goes_on = self.attempts.is_pair(run.task);
         self.attempts.end(run, self.now, Some(reason));
-        self.ended.push(run.task);
         self.events.push(Event::Failed(run));
+        if goes_on {
+            return; // in the other attempt
+        }
+        self.ended.push(run.task);
         if self.options.fail_fast && self.engine.state().is_last_chance(run) {
             self.hold(RunEnd::FailedFast);
         }
     }
 
-    async fn take_timeouts(&mut self) -> Result<()> {
+    async fn take_alarms(&mut self) -> Result<()> {
         let now = Instant::now();
-        let overdue: Vec<TaskRun> = std::iter::from_fn(|| self.attempts.pop_overdue(now)).collect();
-        if overdue.is_empty() {
+        let mut timed_out = Vec::new();
+        while let Some((run, alarm)) = self.clocks.pop(now, &self.attempts) {
+            match alarm {
+                Alarm::TimedOut => timed_out.push(run),
+                Alarm::Overdue => self.take_overdue(run),
+            }
+        }
+        if timed_out.is_empty() {
             return Ok(());
         }
-        self.cancel(&overdue).await?;
-        for run in overdue {
+        self.cancel(&timed_out).await?;
+        for run in timed_out {
             let seconds = self.timeout(run.task).unwrap_or_default();
             self.fail(run, format!("timed out after {seconds} s"));
         }
         Ok(())
+    }
+
+    /// Tells the engine of an attempt that runs for too long, now and whenever it has run for twice as long again.
+    fn take_overdue(&mut self, run: TaskRun) {
+        let Some(attempt) = self.attempts.running(run) else { return };
+        let ran_for = self.now - attempt.start;
+        self.set_clock(run, Alarm::Overdue, ran_for.max(1.0));
+        if self.drain.is_none() && !self.attempts.is_pair(run.task) {
+            tracing::info!(task = %self.job.task(run.task).name, attempt = run.attempt, ran_for, "overdue");
+            self.events.push(Event::Overdue(run));
+        }
     }
 
     async fn obey_stop(&mut self) -> Result<()> {
@@ -449,6 +483,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         RunReport {
             end,
             makespan: self.attempts.last_finish(),
+            speculated: self.attempts.speculated(),
             done_before: self.done_before,
             steps: counted.steps,
             decisions: counted.decisions,
@@ -462,11 +497,12 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         let attempt = self.attempts.of(task);
         let outcome = match self.engine.state().phase(JOB, task) {
             Phase::Done => TaskOutcome::Succeeded,
-            Phase::Failed => TaskOutcome::Failed(attempt.reason.clone().unwrap_or_default()),
+            Phase::Failed => TaskOutcome::Failed(attempt.reason.clone().unwrap_or_default().into_string()),
             _ => TaskOutcome::Cancelled,
         };
+        let attempts = self.engine.state().attempts(JOB, task);
         if !attempt.begun {
-            let attempts = attempt.number.saturating_sub(1);
+            let attempts = attempts.saturating_sub(1);
             return TaskReport { outcome, node: None, start: 0.0, finish: 0.0, attempts };
         }
         TaskReport {
@@ -474,7 +510,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             node: Some(attempt.node),
             start: attempt.start,
             finish: attempt.finish,
-            attempts: attempt.number,
+            attempts,
         }
     }
 }

@@ -12,7 +12,9 @@ use crate::engine::TaskRun;
 
 /// Runs every attempt as a tokio task that calls a function. A panic of the function is a failure of the attempt.
 ///
-/// An attempt is cancelled at its next await; work that never awaits belongs on a blocking thread.
+/// An attempt is cancelled at its next await; work that never awaits belongs on a blocking thread. One executor serves
+/// one run after the other: what an abandoned run has left running ends when the same attempt begins in the next one,
+/// or with the executor.
 ///
 /// ```
 /// use mdts_core::runner::{FnExecutor, Outcome};
@@ -67,7 +69,9 @@ where
                 let outcome = function(assignment).await;
                 guard.reports.send(Report::Ended(run, outcome));
             });
-            self.handles.insert(run, handle);
+            if let Some(abandoned) = self.handles.insert(run, handle) {
+                abandoned.abort();
+            }
         }
         Ok(())
     }

@@ -1,13 +1,12 @@
 //! What is kept of a run: the engine's records for the report, and the journal.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::RunEnd;
 use super::attempts::Attempts;
 use super::replay::Replay;
 use crate::engine::{Engine, Record, State, TaskRun};
-use crate::journal::{Entry, Journal, Snapshot, StepEntry, Torn, digest};
+use crate::journal::{Entry, Journal, Snapshot, StepEntry, Torn, digest, wall_ms};
 use crate::policy::Placer;
 use crate::{Error, Instance, Result};
 
@@ -120,8 +119,4 @@ impl Ledger {
     pub(super) fn take_records(&mut self) -> Vec<Record> {
         self.records.take().unwrap_or_default()
     }
-}
-
-fn wall_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64)
 }

@@ -10,6 +10,7 @@
 //! task of it is not running.
 
 mod attempts;
+mod clocks;
 mod drive;
 mod executor;
 mod function;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::engine::Speculation;
+
 /// How a run behaves.
 ///
 /// ```
@@ -18,6 +20,10 @@ pub struct RunOptions {
     /// Whether nothing new starts once a task has failed for good; what runs may finish. Otherwise all tasks that
     /// do not depend on it still run. Default: no.
     pub fail_fast: bool,
+    /// When a task that runs for too long gets a second attempt on another node. The first success counts, and the other
+    /// attempt is cancelled then, perhaps in the middle of its work: tasks must write what others read in one piece,
+    /// for example to another name first, and rename it. Default: never.
+    pub speculation: Option<Speculation>,
     /// How long to wait for lost nodes to join again while nothing runs. Default: one minute.
     pub node_patience: Duration,
     /// How long one call of the executor may take. Default: ten minutes.
@@ -31,6 +37,7 @@ impl Default for RunOptions {
         Self {
             deadline: None,
             fail_fast: false,
+            speculation: None,
             node_patience: Duration::from_mins(1),
             call_limit: Duration::from_mins(10),
             keep_records: false,
@@ -55,8 +62,10 @@ pub struct Snapshot {
     pub cancelled: usize,
     /// Attempts that run now.
     pub running: usize,
-    /// Attempts started so far that were not the first of their task.
+    /// Attempts started so far that repeat one which ended without success.
     pub retried: usize,
+    /// Attempts started so far beside one that ran for too long.
+    pub speculated: usize,
 }
 
 impl Snapshot {

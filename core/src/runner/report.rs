@@ -51,11 +51,11 @@ pub enum TaskOutcome {
 pub struct TaskReport {
     /// How it ended.
     pub outcome: TaskOutcome,
-    /// Where its last attempt ran; `None` if that never began.
+    /// Where its last attempt ran, or the one that succeeded; `None` if that never began.
     pub node: Option<NodeId>,
-    /// When its last attempt began, in seconds since the run began; 0 if it never did.
+    /// When that attempt began, in seconds since the run began; 0 if it never did.
     pub start: f64,
-    /// When its last attempt ended, in seconds since the run began; 0 if it never began.
+    /// When it ended, in seconds since the run began; 0 if it never began.
     pub finish: f64,
     /// Attempts begun.
     pub attempts: u32,
@@ -72,6 +72,8 @@ pub struct RunReport {
     pub tasks: Vec<TaskReport>,
     /// Tasks that an earlier process of the same run had done; 0 unless the run was resumed.
     pub done_before: usize,
+    /// Attempts begun beside one that ran for too long.
+    pub speculated: usize,
     /// Decision steps: how often the policy was asked.
     pub steps: usize,
     /// Placements decided.
@@ -108,9 +110,10 @@ impl RunReport {
         self.count(|outcome| *outcome == TaskOutcome::Cancelled)
     }
 
-    /// Attempts beyond the first of each task.
+    /// Attempts beyond the first of each task, those of speculation not counted.
     pub fn retried(&self) -> usize {
-        self.tasks.iter().map(|task| task.attempts.saturating_sub(1) as usize).sum()
+        let more = self.tasks.iter().map(|task| task.attempts.saturating_sub(1) as usize);
+        more.sum::<usize>().saturating_sub(self.speculated)
     }
 
     /// The tasks that failed for good, with the reason.

@@ -111,7 +111,7 @@ impl<P: Placer> Runner<P> {
     /// # Errors
     /// [`Error::Executor`] if the executor cannot go on, [`Error::BadDecision`] if the policy places a task where
     /// it cannot be, whatever else the policy fails with, [`Error::Stuck`] if nothing runs and nothing will, [`Error::BadSetting`] if the instance is
-    /// not of this job, [`Error::Journal`] if the journal cannot be gone on with, [`Error::NotRecorded`] if it cannot be written.
+    /// not of this job or an option is out of range, [`Error::Journal`] if the journal cannot be gone on with, [`Error::NotRecorded`] if it cannot be written.
     pub async fn run<E: Executor + ?Sized>(self, executor: &mut E) -> Result<RunReport> {
         if self.job.len() != self.instance.tasks() {
             return Err(Error::BadSetting {

@@ -3,9 +3,10 @@
 use mdts_dag::KindId;
 use rand::{Rng as _, SeedableRng};
 
+use crate::engine::Speculation;
 use crate::{Error, Instance, NodeId, Result, Rng};
 
-/// Conditions of a simulation. The default is ideal: everything happens as the instance says.
+/// Conditions of a simulation. The default is ideal: everything happens as the instance says, and every task is begun once.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Conditions {
     /// Seed of all that is drawn.
@@ -18,6 +19,11 @@ pub struct Conditions {
     pub contention: bool,
     /// Nodes fail and come back.
     pub failures: Option<Failures>,
+    /// Hidden factors on all run times on some nodes.
+    pub slowdowns: Vec<(NodeId, f64)>,
+    /// Tasks that run for too long get a second attempt. It fetches its inputs itself when it begins, beside whatever
+    /// else the network carries.
+    pub speculation: Option<Speculation>,
 }
 
 /// When nodes fail: exponentially distributed times, each node on its own.
@@ -45,6 +51,10 @@ impl Conditions {
         if !(0.0..1.0).contains(&self.affinity) {
             return bad("affinity", self.affinity, "a number from 0 to below 1");
         }
+        if let Some((_, factor)) = self.slowdowns.iter().find(|(_, f)| !(*f > 0.0 && f.is_finite())) {
+            return bad("slowdown", *factor, "a number above 0");
+        }
+        self.speculation.map_or(Ok(()), |speculation| speculation.check())?;
         if let Some(f) = self.failures {
             if f.mean_between.is_nan() || f.mean_between <= 0.0 {
                 return bad("mean time between failures", f.mean_between, "more than 0 seconds");
@@ -90,6 +100,20 @@ impl Conditions {
             .collect()
     }
 
+    /// Slowdown of every node.
+    fn slowdown_factors(&self, nodes: usize) -> Vec<f64> {
+        if self.slowdowns.is_empty() {
+            return Vec::new();
+        }
+        let mut factors = vec![1.0; nodes];
+        for (node, factor) in &self.slowdowns {
+            if let Some(of_node) = factors.get_mut(node.index()) {
+                *of_node *= factor;
+            }
+        }
+        factors
+    }
+
     /// Generator of one node's failure times.
     pub(super) fn failure_generator(&self, node: NodeId) -> Rng {
         self.generator(1 << 63 | u64::from(node.get()))
@@ -108,6 +132,8 @@ impl Failures {
 pub(super) struct Factors {
     noise: Vec<f64>,
     affinity: Vec<f64>,
+    /// Per node; empty if there are none.
+    slowdowns: Vec<f64>,
     nodes: usize,
 }
 
@@ -116,13 +142,15 @@ impl Factors {
         Self {
             noise: conditions.noise_factors(instance, job),
             affinity: conditions.affinity_factors(instance),
+            slowdowns: conditions.slowdown_factors(instance.nodes()),
             nodes: instance.nodes(),
         }
     }
 
     pub(super) fn of(&self, task: usize, kind: KindId, node: NodeId) -> f64 {
         let noise = self.noise.get(task).copied().unwrap_or(1.0);
-        noise * self.affinity.get(kind.index() * self.nodes + node.index()).copied().unwrap_or(1.0)
+        let slowdown = self.slowdowns.get(node.index()).copied().unwrap_or(1.0);
+        slowdown * noise * self.affinity.get(kind.index() * self.nodes + node.index()).copied().unwrap_or(1.0)
     }
 }
 

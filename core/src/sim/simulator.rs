@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use mdts_dag::TaskId;
+use rustc_hash::FxHashMap;
 
 use super::Conditions;
 use super::conditions::Factors;
@@ -48,7 +49,8 @@ pub fn simulate_recorded(
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Due {
     Submit(usize),
-    Finish(TaskRun, NodeId),
+    Finish(TaskRun),
+    Overdue(TaskRun),
     Staged(JobId, TaskId, NodeId),
     Begin(usize),
     Lose(NodeId),
@@ -89,6 +91,8 @@ struct Simulator<'a, P> {
     factors: Vec<Factors>,
     /// Per job and task: position of the running attempt in the trace, plus 1.
     running: Vec<Vec<u32>>,
+    /// The same of second attempts.
+    second: FxHashMap<TaskRun, u32>,
     transfers: Option<Transfers>,
     failure: Vec<(Rng, u32)>,
     failures: u32,
@@ -120,6 +124,7 @@ impl<'a, P: Placer> Simulator<'a, P> {
             jobs: Vec::new(),
             factors: Vec::new(),
             running: Vec::new(),
+            second: FxHashMap::default(),
             transfers: conditions.contention.then(|| Transfers::new(cluster)),
             failure: Vec::new(),
             failures: 0,
@@ -180,12 +185,13 @@ impl<'a, P: Placer> Simulator<'a, P> {
     fn take(&mut self, due: Due) {
         match due {
             Due::Submit(i) => self.submit(i),
-            Due::Finish(run, _) => {
-                if self.is_current(run) {
-                    self.close_attempt(run.job, run.task, true);
+            Due::Finish(run) => {
+                if self.engine.state().is_running(run) && !self.has_finished(run) {
+                    self.close_attempt(run, true);
                     self.events.push(Event::Finished(run));
                 }
             }
+            Due::Overdue(run) => self.overdue(run),
             Due::Staged(job, task, node) => self.events.push(Event::Staged { job, task, node }),
             Due::Begin(number) => {
                 if let Some(transfers) = &mut self.transfers {
@@ -221,7 +227,7 @@ impl<'a, P: Placer> Simulator<'a, P> {
             if !succeeded {
                 self.running[i][p.task.index()] = job.attempts.len() as u32;
                 let run = TaskRun { job: id, task: p.task, attempt: 1 };
-                self.push(p.finish, Due::Finish(run, p.node));
+                self.push(p.finish, Due::Finish(run));
             }
         }
         self.jobs.push(job);
@@ -290,7 +296,7 @@ impl<'a, P: Placer> Simulator<'a, P> {
                 }
             }
             Command::Start { run, node } => self.start(run, node),
-            Command::Cancel { run, .. } => self.close_attempt(run.job, run.task, false),
+            Command::Cancel { run, .. } => self.close_attempt(run, false),
             Command::JobDone { job, .. } => self.jobs[job.index()].finished = self.now,
         }
     }
@@ -332,21 +338,56 @@ impl<'a, P: Placer> Simulator<'a, P> {
         let instance = &self.arrivals[run.job.index()].1;
         let kind = instance.graph().kind(run.task);
         let factor = self.factors[run.job.index()].of(run.task.index(), kind, node);
-        let finish = self.now + instance.exec(run.task, node) * factor;
+        let exec = instance.exec(run.task, node);
+        let state = self.engine.state();
+        let is_second = state.second_attempt(run.job, run.task).is_some_and(|(second, _)| second == run);
+        let fetch = if is_second { state.fetch_seconds(run.job, run.task, node) } else { 0.0 };
+        let finish = self.now + fetch + exec * factor;
         let attempts = &mut self.jobs[run.job.index()].attempts;
         attempts.push(Attempt { task: run.task, node, start: self.now, finish, succeeded: false });
-        self.running[run.job.index()][run.task.index()] = attempts.len() as u32;
-        self.push(finish, Due::Finish(run, node));
+        let position = attempts.len() as u32;
+        if is_second {
+            self.second.insert(run, position);
+        } else {
+            self.running[run.job.index()][run.task.index()] = position;
+        }
+        if let Some(speculation) = self.conditions.speculation {
+            self.push(self.now + speculation.patience(exec), Due::Overdue(run));
+        }
+        self.push(finish, Due::Finish(run));
     }
 
-    fn is_current(&self, run: TaskRun) -> bool {
-        let state = self.engine.state();
-        state.phase(run.job, run.task) == Phase::Running && state.attempts(run.job, run.task) == run.attempt
+    /// An attempt that still runs has run for too long; the next time is when it has run for twice as long.
+    fn overdue(&mut self, run: TaskRun) {
+        if !self.engine.state().is_running(run) {
+            return;
+        }
+        if let Some(attempt) = self.attempt(run) {
+            let ran_for = self.now - attempt.start;
+            self.push(self.now + ran_for.max(1.0), Due::Overdue(run));
+            self.events.push(Event::Overdue(run));
+        }
     }
 
-    fn close_attempt(&mut self, job: JobId, task: TaskId, succeeded: bool) {
-        let at = std::mem::take(&mut self.running[job.index()][task.index()]);
-        if let Some(attempt) = self.jobs[job.index()].attempts.get_mut((at as usize).wrapping_sub(1)) {
+    /// Whether another attempt of the same task ends at this moment, and was first.
+    fn has_finished(&self, run: TaskRun) -> bool {
+        let is_it = |e: &Event| matches!(e, Event::Finished(r) if (r.job, r.task) == (run.job, run.task));
+        self.engine.state().second_attempt(run.job, run.task).is_some() && self.events.iter().any(is_it)
+    }
+
+    fn attempt(&self, run: TaskRun) -> Option<&Attempt> {
+        let job = run.job.index();
+        let at = self.second.get(&run).copied().unwrap_or(self.running[job][run.task.index()]);
+        self.jobs[job].attempts.get((at as usize).wrapping_sub(1))
+    }
+
+    fn close_attempt(&mut self, run: TaskRun, succeeded: bool) {
+        let job = run.job.index();
+        let at = match self.second.remove(&run) {
+            Some(at) => at,
+            None => std::mem::take(&mut self.running[job][run.task.index()]),
+        };
+        if let Some(attempt) = self.jobs[job].attempts.get_mut((at as usize).wrapping_sub(1)) {
             (attempt.finish, attempt.succeeded) = (self.now, succeeded);
         }
     }
@@ -354,14 +395,22 @@ impl<'a, P: Placer> Simulator<'a, P> {
     fn lose(&mut self, node: NodeId) {
         let Some(failures) = self.conditions.failures else { return };
         self.failures += 1;
-        for job in 0..self.jobs.len() {
-            for task in 0..self.running[job].len() {
-                let at = self.running[job][task] as usize;
-                if at > 0 && self.jobs[job].attempts[at - 1].node == node {
-                    self.close_attempt(JobId::new(job), TaskId::new(task), false);
+        for (job, running) in self.jobs.iter_mut().zip(&mut self.running) {
+            for at in running {
+                let of = job.attempts.get_mut((*at as usize).wrapping_sub(1));
+                if let Some(attempt) = of.filter(|attempt| attempt.node == node) {
+                    (attempt.finish, *at) = (self.now, 0);
                 }
             }
         }
+        let jobs = &mut self.jobs;
+        self.second.retain(|run, at| {
+            let attempt = &mut jobs[run.job.index()].attempts[*at as usize - 1];
+            if attempt.node == node {
+                attempt.finish = self.now;
+            }
+            attempt.node != node
+        });
         // A task that finishes at this very moment has finished.
         let kept = |e: &Event| !matches!(e, Event::Staged { node: n, .. } if *n == node);
         self.events.retain(kept);

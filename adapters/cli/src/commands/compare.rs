@@ -226,6 +226,7 @@ impl Compare {
             affinity: self.affinity,
             failures,
             contention: self.contention,
+            ..Conditions::default()
         };
         conditions.check()?;
         Ok(conditions)

@@ -143,5 +143,9 @@ fn event_fields(names: &Names, event: &Happening) -> (&'static str, Map<String, 
         Happening::Resumed => ("resumed", Map::new()),
         Happening::Cancelled(_) => ("cancelled", Map::new()),
         Happening::Tick => ("tick", Map::new()),
+        Happening::Overdue(run) => ("overdue", names.run(run)),
+        Happening::Asked { task, .. } => ("asked", Map::from_iter([("task".to_owned(), names.task(task))])),
+        Happening::Withdrawn(_) => ("withdrawn", Map::new()),
+        Happening::NodeDrained(node) => ("node-drained", node_only(node)),
     }
 }

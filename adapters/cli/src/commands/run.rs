@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use mdts_core::journal::{Durability, Journal};
-use mdts_core::runner::{Executor, RunReport, Runner, Stop, Stopper, TaskOutcome};
+use mdts_core::runner::{Executor, RunOptions, RunReport, Runner, Stop, Stopper, TaskOutcome};
 use mdts_core::{Instance, Placement};
 use mdts_dag::{JobGraph, TaskId};
 use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions, log_files};
@@ -26,6 +26,7 @@ use crate::policy::{self, Plan, Policy};
 use crate::progress::RunProgress;
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
+use crate::speculate::SpeculateFlags;
 use crate::text::{Table, column, count, number};
 use crate::usage::{Meter, Usage};
 use crate::weights::WeightsFlag;
@@ -58,6 +59,8 @@ pub(crate) struct Run {
     history: HistoryFlag,
     #[command(flatten)]
     weights: WeightsFlag,
+    #[command(flatten)]
+    speculate: SpeculateFlags,
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
@@ -107,6 +110,8 @@ struct Report<'a> {
     blocked: usize,
     cancelled: usize,
     retried: usize,
+    /// Attempts begun beside one that ran for too long.
+    speculated: usize,
     end: &'static str,
     failures: Vec<Failure<'a>>,
     overhead_per_task_us: f64,
@@ -161,7 +166,8 @@ impl Run {
         let mut executor = executor(&ready)?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
-        let came_of_it = runtime.block_on(drive(&ready, journal, &mut *executor, quiet))?;
+        let came_of_it =
+            runtime.block_on(drive(&ready, journal, self.speculate.options()?, &mut *executor, quiet))?;
         drop(executor);
         let report = ready.report(&came_of_it, meter.read());
         if self.json {
@@ -195,6 +201,7 @@ impl Run {
         let own_logs = self.journal.as_ref().map(|folder| folder.join(LOGS));
         let other = OtherFlags {
             policy: self.policy.as_deref(),
+            default_policy: None,
             logs: self.logs.as_deref().or(own_logs.as_deref()),
             history: self.history.path(),
             durability: self.durability,
@@ -337,6 +344,7 @@ fn keeper(folder: &Path) -> Result<KeeperOptions> {
 async fn drive(
     ready: &Ready,
     journal: Option<Journal>,
+    options: RunOptions,
     executor: &mut dyn Executor,
     quiet: bool,
 ) -> Result<RunReport> {
@@ -347,6 +355,7 @@ async fn drive(
     };
     let mut progress = RunProgress::new(ready.job.graph.len(), quiet);
     let mut runner = Runner::new(ready.job.graph.clone(), ready.instance.clone(), placer)
+        .options(options)
         .on_progress(move |moment| progress.show(moment));
     if let Some(journal) = journal {
         runner = runner.journal(journal);
@@ -433,6 +442,7 @@ impl Ready {
             blocked: run.blocked(),
             cancelled: run.cancelled(),
             retried: run.retried(),
+            speculated: run.speculated,
             end: run.end.word(),
             failures: failures.collect(),
             overhead_per_task_us: usage.cpu_seconds * 1e6 / run.tasks.len() as f64,
@@ -534,6 +544,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
         (report.blocked, "blocked behind them"),
         (report.cancelled, "cancelled"),
         (report.retried, "attempts repeated"),
+        (report.speculated, "second attempts"),
     ];
     for (n, what) in others.into_iter().filter(|(n, _)| *n > 0) {
         _ = write!(counts, ", {n} {what}");

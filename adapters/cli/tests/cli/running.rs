@@ -1,5 +1,6 @@
 //! Runs: commands as processes, and emulation.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::{Folder, assert_keys, diamond};
@@ -120,4 +121,48 @@ tasks:
     assert_eq!((&report["end"], &report["cancelled"]), (&"cancelled".into(), &2.into()));
     assert!(called.stderr.contains("interrupted again"), "{}", called.stderr);
     assert!(!folder.path("next-ran").exists());
+}
+
+#[test]
+fn a_task_that_hangs_gets_a_second_attempt() {
+    let folder = diamond();
+    folder.write(
+        "flow.yaml",
+        r#"
+tasks:
+  - {name: a, work: 0.1, command: [sh, -c, "[ $MDTS_ATTEMPT = 2 ] || sleep 100"]}
+  - {name: b, work: 0.1, command: [sh, -c, "echo $MDTS_NODE > b"], after: [a]}
+"#,
+    );
+    let base = ["run", "flow.yaml", "--cluster", "pair.toml", "--json"];
+    let report = folder
+        .json(&[&base[..], &["--speculate=2", "--speculate-after", "0.3", "--journal", "kept"]].concat());
+    let counts = ["succeeded", "failed", "retried", "speculated"].map(|key| report[key].as_u64());
+    assert_eq!(counts, [Some(2), Some(0), Some(0), Some(1)]);
+    assert!(report["makespan"].as_f64().is_some_and(|seconds| seconds < 60.0), "{report}");
+    let log = folder.mdts(&["log", "kept"]).stdout;
+    assert!(log.contains("Overdue"), "{log}");
+    let refused = folder.mdts(&[&base[..], &["--speculate=0.5"]].concat());
+    assert_eq!(refused.status, 2);
+    assert!(refused.stderr.contains("factor of speculation"), "{}", refused.stderr);
+}
+
+/// The plan has half of the tasks behind one that hangs for a while; they move to the other node.
+#[test]
+fn a_plan_that_reality_left_behind_is_made_anew() {
+    let folder = Folder::new();
+    folder.write("two.toml", "[[node]]\nname = \"m\"\ncount = 2\n");
+    let mut flow =
+        "tasks:\n  - {name: slow, work: 0.5, command: [sh, -c, \"echo $MDTS_NODE >> slow; sleep 6\"]}\n"
+            .to_owned();
+    for i in 0..5 {
+        let command = r#"[sh, -c, "echo $MDTS_NODE >> others; sleep 0.5"]"#;
+        writeln!(flow, "  - {{name: t{i}, work: 0.5, command: {command}}}").expect("a string");
+    }
+    folder.write("flow.yaml", flow);
+    let report = folder.json(&["run", "flow.yaml", "--cluster", "two.toml", "--policy", "heft", "--json"]);
+    assert_eq!(report["succeeded"], 6);
+    let (slow, others) = (folder.read("slow"), folder.read("others"));
+    assert_eq!(others.lines().count(), 5);
+    assert!(others.lines().all(|node| node != slow.trim()), "slow on {slow}, the others on {others}");
 }

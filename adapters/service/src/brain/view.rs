@@ -1,8 +1,8 @@
 //! What is told of jobs, tasks and nodes.
 
 use mdts_core::engine::{JobId, Phase};
-use mdts_core::{NodeId, SlotModel};
-use mdts_dag::{DataModel, TaskId};
+use mdts_core::NodeId;
+use mdts_dag::TaskId;
 
 use super::{Brain, Totals};
 use crate::api::{
@@ -30,14 +30,6 @@ pub(crate) struct Figures {
 }
 
 impl Brain {
-    pub(crate) fn slots(&self) -> SlotModel {
-        self.terms.slots
-    }
-
-    pub(crate) fn data(&self) -> DataModel {
-        self.terms.data
-    }
-
     pub(crate) fn job_lease(&self) -> f64 {
         self.terms.job_lease
     }

@@ -253,9 +253,17 @@ fn bind_unix(path: &Path) -> Result<UnixListener> {
     bound.map_err(failed)
 }
 
+/// Makes a folder that only this user can enter. Others of that name were left behind by services that were killed.
 fn private_folder(path: &Path) -> io::Result<PathBuf> {
+    const TRIES: u32 = 1000;
     let beside = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let folder = beside.join(format!(".mdts-{}", std::process::id()));
-    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    Ok(folder)
+    let mut number = 0;
+    loop {
+        let folder = beside.join(format!(".mdts-{}-{number}", std::process::id()));
+        match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < TRIES => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
 }

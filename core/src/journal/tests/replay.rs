@@ -1,11 +1,14 @@
 //! Engines with random stories, told to a journal and read back.
 
+use std::sync::Arc;
+
 use mdts_dag::TaskId;
 use proptest::prelude::*;
 use rand::{Rng as _, SeedableRng};
 
 use super::Memory;
-use crate::engine::{Command, Engine, Event, JobId, Phase, State, Step, TaskRun};
+use crate::engine::tests::watch::Watch;
+use crate::engine::{Engine, Event, JobId, Phase, State, Step, TaskRun};
 use crate::journal::{Durability, Entry, Snapshot, StepEntry};
 use crate::policy::Placer;
 use crate::testkit::instances;
@@ -43,17 +46,20 @@ impl Placer for Dice {
 }
 
 /// Something that may happen now.
-fn event(rng: &mut Rng, instance: &Instance, running: &[TaskRun]) -> Event {
+fn event(rng: &mut Rng, instance: &Arc<Instance>, running: &[TaskRun]) -> Event {
     let node = NodeId::new(rng.random_range(0..instance.nodes()));
     let run = running.get(rng.random_range(0..running.len().max(1))).copied();
-    match (rng.random_range(0..12), run) {
+    match (rng.random_range(0..15), run) {
         (0, _) => Event::NodeLost(node),
         (1, _) => Event::NodeJoined(node),
         (2, _) => Event::Held,
+        (10, _) if rng.random_bool(0.3) => Event::Submitted(instance.clone()),
+        (11, _) if rng.random_bool(0.1) => Event::Cancelled(JobId::new(rng.random_range(0..3))),
         (3, _) => Event::Resumed,
         (4, Some(run)) => Event::Started(run),
         (5, Some(run)) => Event::Failed(run),
         (6, Some(run)) => Event::Interrupted(run),
+        (7..10, Some(run)) => Event::Overdue(run),
         (_, Some(run)) => Event::Finished(run),
         (_, None) => Event::Tick,
     }
@@ -71,30 +77,21 @@ proptest! {
         let mut journal = memory.create(&instance, Durability::Process)?;
         let mut engine = Engine::new(instance.cluster(), Dice(rng.clone()), false);
         engine.keep_records();
-        let mut running: Vec<TaskRun> = Vec::new();
+        let mut watch = Watch::default();
         let (mut events, mut now) = (vec![Event::Submitted(instance.clone())], 0.0);
         for _ in 0..80 {
-            let commands = engine.handle(now, events)?.to_vec();
+            let commands = engine.handle(now, events.iter().cloned())?.to_vec();
+            watch.check(&events, &commands, engine.state(), &instance).map_err(TestCaseError::fail)?;
             for record in engine.take_records() {
                 journal.append(&Entry::Step(StepEntry::new(&record, Vec::new())))?;
             }
-            for command in commands {
-                if let Command::Start { run, .. } = command {
-                    running.push(run);
-                }
-            }
-            running.retain(|run| {
-                let state = engine.state();
-                state.phase(JobId::new(0), run.task) == Phase::Running
-                    && state.attempts(JobId::new(0), run.task) == run.attempt
-            });
             if rng.random_bool(0.05) {
                 // A snapshot in the place of all that was before.
                 let engine = engine.state().to_bytes().expect("encoded");
                 journal.compact(Snapshot { engine, runner: Vec::new() })?;
             }
             now += rng.random_range(0.0..1.0);
-            events = (0..rng.random_range(0..4)).map(|_| event(&mut rng, &instance, &running)).collect();
+            events = (0..rng.random_range(0..4)).map(|_| event(&mut rng, &instance, &watch.running())).collect();
         }
         let mut state = State::new(instance.cluster(), false);
         let mut reader = memory.reader()?;
@@ -102,7 +99,9 @@ proptest! {
             match entry {
                 Entry::Step(step) => state.repeat(&step.record(&instance), &mut Vec::new())?,
                 Entry::Snapshot(snapshot) => {
-                    state = State::from_bytes(&snapshot.engine, &instance).expect("decoded").expect("of this job");
+                    let restored =
+                        State::from_bytes(&snapshot.engine, instance.cluster(), |_| Some(instance.clone()));
+                    state = restored.expect("decoded").expect("of this job");
                 }
                 other => panic!("unexpected {other:?}"),
             }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use mdts_dag::{DataModel, JobGraph, Task, TaskId};
 
 use super::Memory;
-use crate::engine::{Phase, Step};
+use crate::engine::{Phase, Speculation, Step};
 use crate::journal::{Durability, Entry};
 use crate::policy::Placer;
-use crate::runner::{FnExecutor, Obstacle, Outcome, RunEnd, RunReport, Runner, Standing, Stop};
+use crate::runner::{FnExecutor, Obstacle, Outcome, RunEnd, RunOptions, RunReport, Runner, Standing, Stop};
 use crate::{Cluster, Decisions, Error, Instance, Result, SlotModel};
 
 const TASKS: usize = 60;
@@ -215,5 +215,77 @@ fn obstacles_are_told_in_words() -> Result<()> {
     engine.handle(3.0, [Event::Resumed, Event::Failed(run(1, 1))])?;
     engine.handle(4.0, [Event::Failed(run(1, 2))])?;
     assert_eq!(why(&engine, 7).as_deref(), Some("it never runs, because 't1' failed"));
+    Ok(())
+}
+
+/// The first attempts of two tasks hang; second ones end in time.
+#[tokio::test(start_paused = true)]
+async fn a_run_with_second_attempts_goes_on_from_wherever_its_journal_was_cut() -> Result<()> {
+    let options =
+        || RunOptions { speculation: Some(Speculation { factor: 2.0, least: 0.0 }), ..RunOptions::default() };
+    let executor = |bench: &Bench| {
+        let done = bench.done.clone();
+        FnExecutor::new(move |assignment| {
+            let done = done.clone();
+            async move {
+                let hangs = [7, 23].contains(&assignment.run.task.index()) && assignment.run.attempt == 1;
+                tokio::time::sleep(Duration::from_millis(if hangs { 3_600_000 } else { 10 })).await;
+                done.lock().expect("whole")[assignment.run.task.index()] += 1;
+                Outcome::Success
+            }
+        })
+    };
+    let (bench, memory) = (Bench::new()?, Memory::new());
+    let runner = bench.runner().options(options());
+    let runner = runner.journal(memory.create(&bench.instance, Durability::Process)?.compact_after(700));
+    let report = runner.run(&mut executor(&bench)).await?;
+    assert!(report.is_success() && report.makespan < 10.0);
+    assert_eq!((report.speculated, report.retried(), report.tasks[7].attempts), (2, 0, 2));
+    assert!(matches!(memory.reader()?.next()?, Some(Entry::Snapshot(_))));
+
+    let (bench, memory) = (Bench::new()?, Memory::new());
+    let runner = bench.runner().options(options());
+    let runner = runner.journal(memory.create(&bench.instance, Durability::Process)?);
+    assert!(runner.run(&mut executor(&bench)).await?.is_success());
+    let bytes = memory.bytes();
+    for cut in (400..=bytes.len()).rev().step_by(41) {
+        let memory = Memory::holding(bytes[..cut].to_vec());
+        let bench = Bench::new()?;
+        let Ok(standing) = bench.standing(&memory) else { continue }; // cut in the manifest
+        let before: Vec<Phase> = bench.job.task_ids().map(|task| standing.phase(task)).collect();
+        let runner = bench.runner().options(options()).journal(memory.open()?);
+        let report = runner.run(&mut executor(&bench)).await?;
+        assert!(report.is_success(), "cut at {cut}");
+        let done = bench.done.lock().expect("whole");
+        for (task, phase) in before.iter().enumerate() {
+            assert_eq!(done[task], u32::from(*phase != Phase::Done), "cut at {cut}, t{task}");
+        }
+    }
+    Ok(())
+}
+
+/// The wall clock is told in the journal, and nothing else: a run that goes on after it was set back by years is the same.
+#[tokio::test(start_paused = true)]
+async fn a_wall_clock_that_jumps_changes_nothing() -> Result<()> {
+    let (bench, memory) = (Bench::new()?, Memory::new());
+    let runner = bench.runner().journal(memory.create(&bench.instance, Durability::Process)?);
+    let stopper = runner.stopper();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(95)).await;
+        stopper.stop(Stop::Drain);
+    });
+    let stopped = runner.run(&mut bench.executor()).await?;
+    for at_ms in [u64::MAX, 0] {
+        let mut journal = memory.open()?;
+        journal.replay(|_| Ok(()))?;
+        journal.append(&Entry::Opened { at_ms, process: 1 })?;
+        journal.append(&Entry::Ended { at_ms: at_ms / 2, why: "drained".to_owned() })?;
+    }
+    let before = bench.standing(&memory)?.state().now();
+    let resumed = bench.resume(&memory).await?;
+    assert!(resumed.is_success() && resumed.done_before == stopped.succeeded());
+    let since = resumed.makespan - before;
+    assert!((0.1..0.5).contains(&since), "{since} s for what is left");
+    assert!(resumed.tasks.iter().all(|task| task.start <= task.finish));
     Ok(())
 }

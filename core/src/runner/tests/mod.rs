@@ -1,5 +1,7 @@
 //! Stories of whole runs. Time is tokio's, paused: it jumps to the next timer when nothing else is to do.
 
+mod speculation;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,9 @@
 //! Small stories, told event by event.
 
+mod demand;
+mod speculation;
+pub(crate) mod watch;
+
 use std::sync::Arc;
 
 use mdts_dag::{DataModel, JobGraph, Task, TaskId};
@@ -228,5 +232,19 @@ fn what_was_left_for_later_is_asked_for_again() -> Result<(), Error> {
         engine.handle(2.5, [Event::Submitted(instance.clone()), Event::Cancelled(JobId::new(1))])?;
     let third = TaskRun { job: JobId::new(2), task: 0.into(), attempt: 1 };
     assert!(commands.contains(&Command::Start { run: third, node: 0.into() }), "{commands:?}");
+    Ok(())
+}
+
+#[test]
+fn a_clock_that_goes_back_stands_still() -> Result<(), Error> {
+    let instance = fork()?;
+    let mut engine = engine(&instance, false);
+    engine.handle(5.0, [Event::Submitted(instance.clone())])?;
+    engine.handle(4.0, [Event::Finished(run(0, 1))])?;
+    assert_eq!(engine.state().now(), 5.0);
+    assert_eq!(engine.state().times(0.into(), 0.into()), Some((5.0, 5.0)));
+    assert_eq!(engine.handle(7.0, [Event::Finished(run(1, 1))])?, [start(2, 1, 0)]);
+    let replayed = State::replay(instance.cluster(), false, &engine.take_records())?;
+    assert_eq!(&replayed, engine.state());
     Ok(())
 }

@@ -1,0 +1,197 @@
+//! From decisions to starts: the queues of the nodes.
+//!
+//! A decision costs O(log of the queue), a start as much; dispatching looks only at nodes where something changed.
+
+use mdts_dag::TaskId;
+
+use super::state::{Job, Phase, State};
+use super::{Command, JobId, TaskRun};
+use crate::policy::{Decision, Order};
+use crate::{Error, NodeId, Result};
+
+impl State {
+    /// Carries out what the policy decided for one job.
+    ///
+    /// # Errors
+    /// [`Error::BadDecision`] if a task cannot be placed so; the state must then be discarded.
+    pub(super) fn decide(
+        &mut self,
+        job: JobId,
+        decisions: &[Decision],
+        out: &mut Vec<Command>,
+    ) -> Result<()> {
+        for decision in decisions {
+            self.check_decision(job, decision)?;
+            if self.task(job, decision.task).node == Some(decision.node) {
+                self.requeue(job, decision); // its data stays where it is
+            } else {
+                self.unplace(job, decision.task);
+                self.place(job, decision, out);
+            }
+        }
+        if !decisions.is_empty() {
+            let Job { ready, tasks, .. } = &mut self.jobs[job.index()];
+            ready.retain(|t| tasks[t.index()].node.is_none());
+            if ready.is_empty() {
+                self.unplaced.remove(&job);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_decision(&self, job: JobId, decision: &Decision) -> Result<()> {
+        let Decision { task, node, .. } = *decision;
+        let of = &self.jobs[job.index()];
+        let reason = match of.tasks.get(task.index()) {
+            None => "there is no such task".to_owned(),
+            Some(t) if !matches!(t.phase, Phase::Waiting | Phase::Ready) => {
+                format!("the task is {:?} already", t.phase)
+            }
+            _ if !self.nodes.get(node.index()).is_some_and(|n| n.alive) => "the node is not there".to_owned(),
+            _ if !of.instance.can_run(task, node) => "the node cannot run it".to_owned(),
+            _ => return Ok(()),
+        };
+        Err(Error::BadDecision { task: format!("{task:?}"), node: format!("{node:?}"), reason })
+    }
+
+    /// Gives a task a new place in the queue of the node that it is on.
+    fn requeue(&mut self, job: JobId, decision: &Decision) {
+        let Decision { task, node, .. } = *decision;
+        let order = self.order(decision);
+        self.tickets += 1;
+        let ticket = self.tickets;
+        let turn = self.turn(job, task, node);
+        let t = self.task(job, task);
+        let old = t.place_in_queue(job, task);
+        (t.order, t.ticket, t.turn) = (order, ticket, turn);
+        let state = &mut self.nodes[node.index()];
+        state.arrivals.remove(&old);
+        if order == Order::Strict {
+            state.strict.push_back((turn, ticket, job, task));
+        }
+        self.enqueue(job, task);
+        self.touch(node);
+    }
+
+    /// How a placed task waits: a plan's order holds only where all tasks come by themselves.
+    fn order(&self, decision: &Decision) -> Order {
+        if self.on_demand { Order::Arrival } else { decision.order }
+    }
+
+    fn place(&mut self, job: JobId, decision: &Decision, out: &mut Vec<Command>) {
+        let Decision { task, node, .. } = *decision;
+        let order = self.order(decision);
+        self.tickets += 1;
+        let (ticket, staging) = (self.tickets, self.staging);
+        let (_, weight, exec) = self.load(job, task, node);
+        let turn = self.turn(job, task, node);
+        let t = self.task(job, task);
+        (t.node, t.order, t.ticket, t.turn) = (Some(node), order, ticket, turn);
+        t.staged = !staging && t.phase == Phase::Ready;
+        let state = &mut self.nodes[node.index()];
+        state.add_waiting(exec * weight);
+        if order == Order::Strict {
+            state.strict.push_back((turn, ticket, job, task));
+        }
+        if staging {
+            out.push(Command::Stage { job, task, node });
+        }
+        self.enqueue(job, task);
+        self.touch(node);
+    }
+
+    pub(super) fn unplace(&mut self, job: JobId, task: TaskId) {
+        let Some(node) = self.task(job, task).node else { return };
+        let (_, weight, exec) = self.load(job, task, node);
+        let t = self.task(job, task);
+        let ticket = t.place_in_queue(job, task);
+        (t.node, t.staged, t.ticket) = (None, false, 0);
+        let state = &mut self.nodes[node.index()];
+        state.remove_waiting(exec * weight);
+        state.arrivals.remove(&ticket);
+        self.touch(node);
+    }
+
+    /// Puts a ready, placed and staged task in arrival order into its node's queue.
+    pub(super) fn enqueue(&mut self, job: JobId, task: TaskId) {
+        let t = self.task(job, task);
+        let can_start = t.staged && t.asked;
+        if let (Phase::Ready, Some(node), true, Order::Arrival) = (t.phase, t.node, can_start, t.order) {
+            let ticket = t.place_in_queue(job, task);
+            self.nodes[node.index()].arrivals.insert(ticket);
+        }
+    }
+
+    /// Starts all that can start on nodes where something changed.
+    pub(super) fn dispatch(&mut self, out: &mut Vec<Command>) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.sort_unstable();
+        dirty.dedup();
+        for &node in &dirty {
+            if self.nodes[node.index()].alive && self.dispatch_strict(node, out) {
+                self.dispatch_arrivals(node, out);
+            }
+        }
+        self.speculate(&dirty, out);
+        dirty.clear();
+        self.dirty = dirty;
+    }
+
+    /// Returns false if the first task waits for room: others must not take it.
+    fn dispatch_strict(&mut self, node: NodeId, out: &mut Vec<Command>) -> bool {
+        while let Some(&(_, ticket, job, task)) = self.nodes[node.index()].strict.front() {
+            let t = &self.jobs[job.index()].tasks[task.index()];
+            if t.ticket == ticket && t.node == Some(node) && t.phase != Phase::Running {
+                if !t.staged || t.phase != Phase::Ready {
+                    return true;
+                }
+                if !self.has_room(node, job, task) {
+                    return false;
+                }
+                self.start(node, job, task, out);
+            }
+            self.nodes[node.index()].strict.pop_front();
+        }
+        true
+    }
+
+    fn dispatch_arrivals(&mut self, node: NodeId, out: &mut Vec<Command>) {
+        while let Some(&(.., job, task)) = self.nodes[node.index()].arrivals.first() {
+            if !self.has_room(node, job, task) {
+                return;
+            }
+            self.nodes[node.index()].arrivals.pop_first();
+            self.start(node, job, task, out);
+        }
+    }
+
+    fn has_room(&self, node: NodeId, job: JobId, task: TaskId) -> bool {
+        let demand = self.jobs[job.index()].instance.demand(task);
+        self.nodes[node.index()].has_room(self.slots, demand)
+    }
+
+    fn start(&mut self, node: NodeId, job: JobId, task: TaskId, out: &mut Vec<Command>) {
+        let (now, slots) = (self.now, self.slots);
+        let (_, weight, exec) = self.load(job, task, node);
+        let instance = self.jobs[job.index()].instance.clone();
+        let t = self.task(job, task);
+        t.phase = Phase::Running;
+        t.attempts += 1;
+        t.number = t.attempts;
+        (t.start, t.finish) = (now, now + exec);
+        let run = TaskRun { job, task, attempt: t.number };
+        t.charged = false;
+        let turn = t.turn;
+        self.accounts.serve(turn);
+        let state = &mut self.nodes[node.index()];
+        state.remove_waiting(exec * weight);
+        state.occupy(slots, instance.demand(task), now + exec, weight);
+        out.push(Command::Start { run, node });
+    }
+
+    /// Estimated time at which `node` could begin another task with the demand of `task`.
+    pub(super) fn available(&self, job: JobId, task: TaskId, node: NodeId) -> f64 {
+        let demand = self.jobs[job.index()].instance.demand(task);
+        self.nodes[node.index()].available(self.now, self.slots, demand, self.cores[node.index()])
+    }
+}
