@@ -9,6 +9,8 @@
 //! ```
 //! There is no clock, no randomness and no I/O in here. A driver may keep the [`Record`]s of an engine;
 //! [`State::replay`] applies them, decisions included, and arrives at the same state without asking the policy.
+//!
+//! A task has one attempt at a time, or two if the driver tells that the first is [overdue](Event::Overdue).
 
 mod demand;
 mod driver;

@@ -76,7 +76,8 @@ impl Reports {
 ///
 /// **An implementer** begins every attempt of a batch without waiting for its end, and later sends exactly one
 /// [`Report::Ended`] per attempt that was not cancelled, from any thread. It starts no attempt twice and decides
-/// nothing: node and moment are the runner's. A batch holds all attempts that may start now, so that an engine
+/// nothing: node and moment are the runner's. With [speculation](super::RunOptions::speculation) two attempts of one task
+/// run at once; they differ in their number. A batch holds all attempts that may start now, so that an engine
 /// with expensive submissions can submit them as one. **A caller** gives the next batch only after the last call
 /// has returned.
 #[async_trait]

@@ -141,7 +141,7 @@ tasks:
     assert_eq!(counts, [Some(2), Some(0), Some(0), Some(1)]);
     assert!(report["makespan"].as_f64().is_some_and(|seconds| seconds < 60.0), "{report}");
     let log = folder.mdts(&["log", "kept"]).stdout;
-    assert!(log.contains("Overdue"), "{log}");
+    assert!(log.contains("\"overdue\""), "{log}");
     let refused = folder.mdts(&[&base[..], &["--speculate=0.5"]].concat());
     assert_eq!(refused.status, 2);
     assert!(refused.stderr.contains("factor of speculation"), "{}", refused.stderr);
