@@ -53,7 +53,7 @@ def idle_clients(service):
         client = socket.socket(socket.AF_UNIX)
         client.settimeout(10)
         client.connect(service.socket)
-        client.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: mdts\r\n\r\n")
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: mdts\r\n\r\n")
         assert b" 200 " in client.recv(65536).split(b"\r\n")[0]
         clients.append(client)
     print(f"  {IDLE} idle clients: {memory_mib(service.process.pid):.1f} MiB, {before:.1f} MiB without them")

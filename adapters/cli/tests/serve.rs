@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use mdts_service::Error;
 use mdts_service::api::{Grant, JobState, NodeSpec, Place, PlacementState, Registration, TaskEvent, What};
 use mdts_service::client::{Client, Submission};
-use mdts_service::Error;
 
 const KILLS: usize = 100;
 const CLIENTS: usize = 4;
@@ -83,7 +83,8 @@ async fn insist<T, F: Future<Output = Result<T, Error>>>(mut ask: impl FnMut() -
 async fn work(client: Client, number: usize, told: Arc<Mutex<Told>>, stop: Arc<AtomicBool>) -> Outcome {
     let tasks: Vec<String> = (0..8).map(|i| format!("{{name: t{i}, work: 1}}")).collect();
     let after: Vec<String> = (0..8).map(|i| format!("t{i}")).collect();
-    let graph = format!("tasks: [{}, {{name: end, work: 1, after: [{}]}}]", tasks.join(", "), after.join(", "));
+    let graph =
+        format!("tasks: [{}, {{name: end, work: 1, after: [{}]}}]", tasks.join(", "), after.join(", "));
     let mut round = 0;
     while !stop.load(Ordering::Relaxed) {
         round += 1;
@@ -140,7 +141,8 @@ async fn nothing_that_was_answered_is_lost_when_the_service_is_killed() -> Outco
     let folder = tempfile::tempdir()?;
     let socket = folder.path().join("s");
     let mut service = Service::start(folder.path())?;
-    let nodes = (0..4).map(|i| (format!("m{i}"), NodeSpec { speed: f64::from(i + 1), ..NodeSpec::default() }));
+    let nodes =
+        (0..4).map(|i| (format!("m{i}"), NodeSpec { speed: f64::from(i + 1), ..NodeSpec::default() }));
     let nodes = Registration { nodes: nodes.collect() };
     let client = Client::unix(&socket);
     insist(|| client.register_all(&nodes)).await?;
@@ -177,9 +179,13 @@ async fn nothing_that_was_answered_is_lost_when_the_service_is_killed() -> Outco
     assert_eq!(told.finished, 9 * told.jobs.len());
     let (status, text) = client.exchange(&hyper::Method::GET, "/metrics", bytes::Bytes::new(), None).await?;
     let text = String::from_utf8_lossy(&text);
-    let counts = [("jobs", told.jobs.len()), ("grants", told.finished), ("finished", told.finished), ("revoked", 0)];
+    let counts =
+        [("jobs", told.jobs.len()), ("grants", told.finished), ("finished", told.finished), ("revoked", 0)];
     for (name, count) in counts {
-        assert!(status == 200 && text.contains(&format!("\nmdts_{name}_total {count}\n")), "{name} {count}: {text}");
+        assert!(
+            status == 200 && text.contains(&format!("\nmdts_{name}_total {count}\n")),
+            "{name} {count}: {text}"
+        );
     }
     println!("{KILLS} kills: {} jobs, {} tasks", told.jobs.len(), told.finished);
     Ok(())

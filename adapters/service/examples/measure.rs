@@ -21,7 +21,8 @@ async fn main() -> Outcome {
     };
     let count = arguments.get(2).map(|count| count.parse()).transpose()?;
     let client = Client::unix(socket);
-    let spec = |i: u32| NodeSpec { speed: f64::from(1 + i % 4), lease_seconds: Some(0.0), ..NodeSpec::default() };
+    let spec =
+        |i: u32| NodeSpec { speed: f64::from(1 + i % 4), lease_seconds: Some(0.0), ..NodeSpec::default() };
     let nodes = (0..NODES).map(|i| (format!("m{i}"), spec(i))).collect();
     client.register_all(&Registration { nodes }).await?;
     match what.as_str() {
@@ -36,7 +37,9 @@ async fn latency(client: &Client, rounds: usize) -> Outcome {
     let list: Vec<String> = children
         .iter()
         .enumerate()
-        .map(|(i, name)| format!(r#"{{"name": "{name}", "kind": "k{}", "work": {}, "after": ["root"]}}"#, i % 4, 5 + i % 7))
+        .map(|(i, name)| {
+            format!(r#"{{"name": "{name}", "kind": "k{}", "work": {}, "after": ["root"]}}"#, i % 4, 5 + i % 7)
+        })
         .collect();
     let graph = format!(r#"{{"tasks": [{{"name": "root", "work": 1}}, {}]}}"#, list.join(", "));
     let mut times = Vec::with_capacity(rounds);
@@ -64,7 +67,12 @@ async fn latency(client: &Client, rounds: usize) -> Outcome {
     }
     times.sort_by(f64::total_cmp);
     let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize] * 1e3;
-    println!("place of {CHILDREN} tasks on {NODES} nodes: median {:.3} ms, 90 % {:.3} ms, 99 % {:.3} ms", at(0.5), at(0.9), at(0.99));
+    println!(
+        "place of {CHILDREN} tasks on {NODES} nodes: median {:.3} ms, 90 % {:.3} ms, 99 % {:.3} ms",
+        at(0.5),
+        at(0.9),
+        at(0.99)
+    );
     Ok(())
 }
 

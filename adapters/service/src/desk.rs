@@ -164,7 +164,7 @@ impl Desk {
         let mut inner = self.lock();
         inner.usable()?;
         let now = self.clock.now();
-        let outcome = inner.brain.apply(now, &change)?;
+        let outcome = inner.apply(now, &change)?;
         inner.record(now, change, None)?;
         self.wake(&mut inner);
         Ok(outcome)
@@ -192,7 +192,7 @@ impl Desk {
         let Some(change) = plan(&mut inner.brain)? else {
             return answered(answer(&inner.brain, Outcome::Done)?);
         };
-        let outcome = inner.brain.apply(now, &change)?;
+        let outcome = inner.apply(now, &change)?;
         let told = answer(&inner.brain, outcome).and_then(answered);
         let kept = key.zip(told.as_ref().ok().cloned());
         inner.record(now, change, kept)?;
@@ -238,6 +238,16 @@ impl Inner {
             None => Ok(()),
             Some(fault) => Err(Problem::busy(fault.clone())),
         }
+    }
+
+    /// Applies a change. A refusal changes nothing; a fault leaves nobody knows what, so that nothing more is answered.
+    fn apply(&mut self, now: f64, change: &Change) -> Result<Outcome, Problem> {
+        self.brain.apply(now, change).inspect_err(|problem| {
+            if problem.status == 500 {
+                tracing::error!("{}", problem.detail);
+                self.fault = Some(problem.detail.clone());
+            }
+        })
     }
 
     /// Records what was applied; after an error nothing more is answered.

@@ -11,7 +11,9 @@ pub enum Error {
     #[error(transparent)]
     Core(#[from] mdts_core::Error),
     /// A record of the journal cannot be applied.
-    #[error("journal {place}: record {number}: {message}; it was not written by this version of mdts, or was changed since")]
+    #[error(
+        "journal {place}: record {number}: {message}; it was not written by this version of mdts, or was changed since"
+    )]
     Strange {
         /// The journal.
         place: String,

@@ -16,8 +16,8 @@
 pub mod api;
 mod brain;
 pub mod client;
-mod desk;
 pub mod demo;
+mod desk;
 mod error;
 mod http;
 mod keys;

@@ -3,8 +3,8 @@
 //! It is a journal of core, whose entries are [`Entry::Record`] with a [`Record`] in postcard; its manifest names the models
 //! that the records were made under.
 
-use mdts_core::journal::{Entry, Manifest};
 use mdts_core::SlotModel;
+use mdts_core::journal::{Entry, Manifest};
 use mdts_dag::DataModel;
 use serde::{Deserialize, Serialize};
 
@@ -51,9 +51,8 @@ pub(crate) fn manifest(slots: SlotModel, data: DataModel, created_ms: u64) -> Ma
 
 /// Whether a journal can be gone on with.
 pub(crate) fn check(manifest: &Manifest, place: &str, slots: SlotModel, data: DataModel) -> Result<()> {
-    let strange = |message: String| {
-        Error::Core(mdts_core::Error::Journal { place: place.to_owned(), message })
-    };
+    let strange =
+        |message: String| Error::Core(mdts_core::Error::Journal { place: place.to_owned(), message });
     if manifest.job != SERVICE {
         return Err(strange("it is the journal of a run, not of a service; name another folder".to_owned()));
     }

@@ -25,7 +25,8 @@ async fn raw(socket: &Path, bytes: &[u8]) -> std::io::Result<String> {
 
 fn post(path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
+    format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
+        .into_bytes()
 }
 
 fn expect(answer: &str, status: u16, what: &str) {
@@ -58,7 +59,8 @@ async fn requests_that_make_no_sense() -> Outcome {
         let shown = body.chars().take(40).collect::<String>();
         expect(&raw(&service.socket, &post(path, body)).await?, status, &format!("{path} {shown}"));
     }
-    for node in ["{\"speed\": 0}", "{\"speed\": -1}", "{\"speed\": 1e300}", "{\"memory\": 0, \"cores\": -3}"] {
+    for node in ["{\"speed\": 0}", "{\"speed\": -1}", "{\"speed\": 1e300}", "{\"memory\": 0, \"cores\": -3}"]
+    {
         let body = format!("{{\"nodes\": {{\"x\": {node}}}}}");
         expect(&raw(&service.socket, &post("/v1/nodes", &body)).await?, 422, node);
     }
@@ -69,7 +71,9 @@ async fn requests_that_make_no_sense() -> Outcome {
     assert!(raw(&service.socket, b"garbage\r\n\r\n").await?.starts_with("HTTP/1.1 400"));
     let head = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200_000));
     // The service hangs up, perhaps before all is sent.
-    assert!(raw(&service.socket, head.as_bytes()).await.map_or(true, |told| told.starts_with("HTTP/1.1 431")));
+    assert!(
+        raw(&service.socket, head.as_bytes()).await.map_or(true, |told| told.starts_with("HTTP/1.1 431"))
+    );
     assert_eq!(service.client().job(&job).await?.tasks, 4, "it still answers");
     service.stop().await?;
     Ok(())
@@ -77,12 +81,21 @@ async fn requests_that_make_no_sense() -> Outcome {
 
 #[tokio::test]
 async fn bodies_that_are_too_large_or_too_slow() -> Outcome {
-    let listen = Listen { patience: Duration::from_millis(300), idle: Duration::from_millis(600), largest_graph: 2 << 20, ..Listen::default() };
+    let listen = Listen {
+        patience: Duration::from_millis(300),
+        idle: Duration::from_millis(600),
+        largest_graph: 2 << 20,
+        ..Listen::default()
+    };
     let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
-    let head = |length: usize| format!("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+    let head = |length: usize| {
+        format!("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n")
+    };
     expect(&raw(&service.socket, head(1 << 40).as_bytes()).await?, 413, "told beforehand");
     let chunk = "x".repeat(1 << 16);
-    let mut chunked = b"POST /v1/batch HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    let mut chunked =
+        b"POST /v1/batch HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+            .to_vec();
     for _ in 0..40 {
         chunked.extend(format!("10000\r\n{chunk}\r\n").bytes());
     }
@@ -92,7 +105,11 @@ async fn bodies_that_are_too_large_or_too_slow() -> Outcome {
     tokio::time::timeout(DEADLINE, stream.read_exact(&mut answer)).await??;
     assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 413");
     expect(&raw(&service.socket, head(100).as_bytes()).await?, 408, "nothing follows");
-    assert_eq!(raw(&service.socket, b"GET /v1/jobs HT").await?.find("200 OK"), None, "half a head is given up");
+    assert_eq!(
+        raw(&service.socket, b"GET /v1/jobs HT").await?.find("200 OK"),
+        None,
+        "half a head is given up"
+    );
     service.stop().await?;
     Ok(())
 }
@@ -128,7 +145,12 @@ async fn tcp_needs_the_token() -> Outcome {
 async fn tls_is_spoken_on_the_address() -> Outcome {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let tls = Tls { certificate: data.join("certificate.pem"), key: data.join("key.pem") };
-    let listen = Listen { address: Some("127.0.0.1:0".parse()?), token: Some(TOKEN.into()), tls: Some(tls), ..Listen::default() };
+    let listen = Listen {
+        address: Some("127.0.0.1:0".parse()?),
+        token: Some(TOKEN.into()),
+        tls: Some(tls),
+        ..Listen::default()
+    };
     let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
     let at = service.address.map(|a| a.port()).unwrap_or_default();
     let ca = data.join("certificate.pem");
@@ -148,7 +170,12 @@ async fn tls_is_spoken_on_the_address() -> Outcome {
 #[tokio::test]
 async fn many_connections() -> Outcome {
     const CLIENTS: usize = 400;
-    let service = Service::with(tempfile::tempdir()?, "eft", Listen { connections: 300, ..Listen::default() }, Options::default())?;
+    let service = Service::with(
+        tempfile::tempdir()?,
+        "eft",
+        Listen { connections: 300, ..Listen::default() },
+        Options::default(),
+    )?;
     let mut streams = Vec::new();
     for _ in 0..CLIENTS {
         streams.push(tokio::time::timeout(DEADLINE, UnixStream::connect(&service.socket)).await??);
@@ -171,7 +198,10 @@ async fn many_connections() -> Outcome {
 #[tokio::test]
 async fn sockets_are_taken_over_from_the_dead_only() -> Outcome {
     let service = Service::start()?;
-    let open = || Desk::open(&Options::default(), mdts_policies::find("eft")?.placer(0)).map_err(Box::<dyn std::error::Error>::from);
+    let open = || {
+        Desk::open(&Options::default(), mdts_policies::find("eft")?.placer(0))
+            .map_err(Box::<dyn std::error::Error>::from)
+    };
     let listen = |socket: &Path| Listen { socket: Some(socket.to_owned()), ..Listen::default() };
     let second = Server::bind(open()?, listen(&service.socket));
     assert!(second.is_err_and(|error| error.to_string().contains("another service")));

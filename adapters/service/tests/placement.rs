@@ -112,7 +112,8 @@ async fn nodes_are_lost_drained_changed_and_removed() -> Outcome {
     let placed = client.place(&job, &Place::default()).await?.placements;
     assert_eq!(placed[0].node.as_deref(), Some("short"));
     let grants = client.grants(&job, 1, 20.0).await?.grants;
-    let expected = [("a".to_owned(), 1, "short".to_owned(), false), ("a".to_owned(), 2, "long".to_owned(), true)];
+    let expected =
+        [("a".to_owned(), 1, "short".to_owned(), false), ("a".to_owned(), 2, "long".to_owned(), true)];
     assert_eq!(started(&grants), expected, "the lease is over, the task moves");
     assert!(!client.events(&job, vec![finished("a", 1)]).await?.results[0].accepted);
     let answer = client.heartbeats(vec!["short".into(), "long".into(), "none".into()]).await?;
@@ -130,7 +131,11 @@ async fn nodes_are_lost_drained_changed_and_removed() -> Outcome {
     client.register("long", &node(3.0)).await?;
     let grants = client.grants(&job, 3, 0.0).await?.grants;
     let of_b = [(1, true), (1, false), (2, true)];
-    assert_eq!(grants.iter().map(|g| (g.attempt, g.start)).collect::<Vec<_>>(), of_b, "it is another node now");
+    assert_eq!(
+        grants.iter().map(|g| (g.attempt, g.start)).collect::<Vec<_>>(),
+        of_b,
+        "it is another node now"
+    );
     client.send::<mdts_service::api::Nodes>(Method::DELETE, "/v1/nodes/long", None::<&()>, None).await?;
     assert_eq!(client.nodes().await?.nodes.len(), 1);
     client.register("new", &node(1.0)).await?;
@@ -273,7 +278,10 @@ async fn many_formats_are_read() -> Outcome {
     assert_eq!(status(client.submit("x", &unknown).await), 415);
     assert_eq!(status(client.submit("?", &Submission::default()).await), 415);
     assert_eq!(status(client.submit("tasks: [{name: a, after: [b]}]", &Submission::default()).await), 422);
-    assert_eq!(status(client.submit("tasks: [{name: a, gpus: 3, work: 1}]", &Submission::default()).await), 422);
+    assert_eq!(
+        status(client.submit("tasks: [{name: a, gpus: 3, work: 1}]", &Submission::default()).await),
+        422
+    );
     service.stop().await?;
     Ok(())
 }

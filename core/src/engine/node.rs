@@ -127,8 +127,10 @@ mod tickets {
     where
         &'a Q: IntoIterator<Item = &'a Ticket>,
     {
-        let plain: Vec<(Turn, u64, u32, u32)> =
-            queue.into_iter().map(|(turn, serial, job, task)| (*turn, *serial, job.get(), task.get())).collect();
+        let plain: Vec<(Turn, u64, u32, u32)> = queue
+            .into_iter()
+            .map(|(turn, serial, job, task)| (*turn, *serial, job.get(), task.get()))
+            .collect();
         serializer.collect_seq(plain)
     }
 
@@ -136,6 +138,9 @@ mod tickets {
         deserializer: D,
     ) -> Result<Q, D::Error> {
         let plain = Vec::<(Turn, u64, u32, u32)>::deserialize(deserializer)?;
-        Ok(plain.into_iter().map(|(turn, serial, job, task)| (turn, serial, job.into(), task.into())).collect())
+        Ok(plain
+            .into_iter()
+            .map(|(turn, serial, job, task)| (turn, serial, job.into(), task.into()))
+            .collect())
     }
 }

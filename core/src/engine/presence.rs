@@ -21,7 +21,9 @@ impl State {
         }
         self.nodes[node.index()].alive = false;
         let open: Vec<JobId> = self.open.iter().copied().collect();
-        open.into_iter().for_each(|job| self.take_away(job, node));
+        for job in open {
+            self.take_away(job, node);
+        }
         self.nodes[node.index()].reset(self.resources.capacity(node.index()));
         self.call_all_steps(Trigger::NodesChanged);
     }

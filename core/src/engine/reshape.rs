@@ -26,9 +26,8 @@ impl State {
         }
         let new: Option<Vec<_>> = self.open.iter().map(|job| Some((*job, instance(*job)?))).collect();
         let fits = |new: &[(JobId, Arc<Instance>)]| {
-            new.iter().all(|(job, i)| {
-                i.nodes() == cluster.len() && i.tasks() == self.jobs[job.index()].tasks.len()
-            })
+            new.iter()
+                .all(|(job, i)| i.nodes() == cluster.len() && i.tasks() == self.jobs[job.index()].tasks.len())
         };
         let Some(new) = new.filter(|new| fits(new)) else {
             return wrong("an instance on the new cluster for every job that has not ended");
@@ -92,7 +91,8 @@ impl State {
         self.open.insert(job);
         // Parents may follow their children in the order of ids.
         for task in graph.tasks().skip(known) {
-            let is_lost = |p: &mdts_dag::TaskId| matches!(self.phase(job, *p), Phase::Failed | Phase::Blocked);
+            let is_lost =
+                |p: &mdts_dag::TaskId| matches!(self.phase(job, *p), Phase::Failed | Phase::Blocked);
             if self.phase(job, task) != Phase::Waiting {
                 continue;
             }

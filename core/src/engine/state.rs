@@ -128,6 +128,7 @@ impl PartialEq for Job {
 
 /// All jobs and nodes at one moment.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // modes of their own
 pub struct State {
     pub(super) now: f64,
     pub(super) slots: SlotModel,

@@ -41,7 +41,9 @@ impl State {
 
     pub(super) fn call_all_steps(&mut self, trigger: Trigger) {
         let open: Vec<JobId> = self.open.iter().copied().collect();
-        open.into_iter().for_each(|job| self.call_step(job, trigger));
+        for job in open {
+            self.call_step(job, trigger);
+        }
     }
 
     /// The next job that needs a decision step, and why.

@@ -103,6 +103,7 @@ impl State {
             let other = &self.jobs[job.index()].tasks[task.index()];
             other.ticket == *ticket && other.phase == Phase::Ready && *ticket < own
         });
-        strict.count() + node.arrivals.iter().take_while(|(turn, ticket, ..)| (*turn, *ticket) < (t.turn, own)).count()
+        strict.count()
+            + node.arrivals.iter().take_while(|(turn, ticket, ..)| (*turn, *ticket) < (t.turn, own)).count()
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mdts_core::{Cluster, Link, Network, SlotModel};
 use mdts_core::journal::Durability;
+use mdts_core::{Cluster, Link, Network, SlotModel};
 use mdts_service::client::Client;
 use mdts_service::{Desk, Listen, Options, Server, Tls, demo};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -116,8 +116,10 @@ impl Serve {
                 }
             });
         }
-        let listen = |kind| signal(kind).map_err(|source| Error::System { what: "cannot watch signals", source });
-        let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+        let listen =
+            |kind| signal(kind).map_err(|source| Error::System { what: "cannot watch signals", source });
+        let (mut interrupt, mut terminate) =
+            (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
         let stop = async move {
             tokio::select! {
                 _ = interrupt.recv() => {},

@@ -12,5 +12,8 @@ mod problem;
 pub use event::{Events, EventsAnswer, Heard, TaskEvent, What};
 pub use job::{Extension, Job, JobState, Jobs, Submitted, Task, TaskState, Tasks};
 pub use node::{Heartbeats, HeartbeatsAnswer, Node, NodeSpec, NodeState, Nodes, Registration};
-pub use place::{Batch, BatchAnswer, Call, CallAnswer, Grant, Grants, Choice, Place, PlaceAnswer, Placement, PlacementState};
+pub use place::{
+    Batch, BatchAnswer, Call, CallAnswer, Choice, Grant, Grants, Place, PlaceAnswer, Placement,
+    PlacementState,
+};
 pub use problem::Problem;

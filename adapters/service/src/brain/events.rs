@@ -12,6 +12,8 @@ use crate::api::{EventsAnswer, Heard, Problem, TaskEvent, What};
 const LONGEST_REASON: usize = 2000;
 /// Run times of one kind that are all learnt from; of more, ever fewer are, so that memory stays small.
 const THINNED: u64 = 2048;
+/// Most kinds that are learnt.
+const MOST_KINDS: usize = 10_000;
 
 impl Brain {
     pub(super) fn events(&mut self, job: JobId, reports: &[Report]) -> Result<Outcome, Problem> {
@@ -79,10 +81,14 @@ impl Brain {
         let Some(job) = self.jobs.get(&run.job) else { return };
         let state = engine.state();
         let started = state.times(run.job, run.task).map(|(start, _)| self.now - start);
-        let (Some(seconds), Some(node)) = (told.or(started), state.node_of(run.job, run.task)) else { return };
+        let (Some(seconds), Some(node)) = (told.or(started), state.node_of(run.job, run.task)) else {
+            return;
+        };
         let kind = &job.graph.task(run.task).kind;
+        let known = self.seen.len();
         let seen = match self.seen.get_mut(kind) {
             Some(seen) => seen,
+            None if known >= MOST_KINDS => return,
             None => self.seen.entry(kind.clone()).or_default(),
         };
         *seen += 1;
@@ -122,7 +128,9 @@ impl Brain {
         let mut ready: Vec<TaskId> = Vec::new();
         for report in reports {
             match report.what {
-                What::Finished => ready.extend(entry.flat.children(report.task.into()).iter().filter(|t| is_new(t))),
+                What::Finished => {
+                    ready.extend(entry.flat.children(report.task.into()).iter().filter(|t| is_new(t)))
+                }
                 What::Failed => ready.extend(Some(TaskId::from(report.task)).iter().filter(|t| is_new(t))),
                 _ => {}
             }

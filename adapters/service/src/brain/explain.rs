@@ -26,9 +26,13 @@ impl Brain {
             Phase::Waiting | Phase::Ready if !state.is_asked(job, task) && entry.lapsed => {
                 "its client is silent: the job holds no nodes until it asks again".to_owned()
             }
-            Phase::Ready if !state.is_asked(job, task) => "it is ready, and nobody has asked for it".to_owned(),
+            Phase::Ready if !state.is_asked(job, task) => {
+                "it is ready, and nobody has asked for it".to_owned()
+            }
             Phase::Waiting => self.why_waiting(job, task),
-            Phase::Ready => format!("{}; {}", self.why_waiting(job, task), self.why_here(comparison.as_ref())),
+            Phase::Ready => {
+                format!("{}; {}", self.why_waiting(job, task), self.why_here(comparison.as_ref()))
+            }
             Phase::Running | Phase::Done => self.why_here(comparison.as_ref()),
             Phase::Failed => "its last attempt failed, and no retries are left".to_owned(),
             Phase::Blocked if entry.cancelled => "the job was cancelled".to_owned(),

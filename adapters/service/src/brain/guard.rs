@@ -92,7 +92,9 @@ impl Placer for Guarded {
     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
         let fault = match self.policy.place(step, decisions) {
             Err(error) => Some(error.to_string()),
-            Ok(()) => decisions.as_slice().iter().find(|d| !can_be(step, d)).map(|d| format!("it decided {d:?}")),
+            Ok(()) => {
+                decisions.as_slice().iter().find(|d| !can_be(step, d)).map(|d| format!("it decided {d:?}"))
+            }
         };
         if let Some(fault) = fault {
             tracing::warn!(job = step.job().get(), %fault, "the policy failed, EFT decides this step");

@@ -116,9 +116,7 @@ impl Brain {
         let cluster = Arc::new(Cluster::new(list, network, self.terms.slots).map_err(told)?);
         let nothing = Arc::new(nodes::nothing(&cluster).map_err(told)?);
         let instance = |id: JobId| match self.jobs.get(&id) {
-            Some(job) => {
-                Instance::new(job.flat.clone(), cluster.clone(), self.terms.data).ok().map(Arc::new)
-            }
+            Some(job) => Instance::new(job.flat.clone(), cluster.clone(), self.terms.data).ok().map(Arc::new),
             None => Some(nothing.clone()),
         };
         let state = State::from_bytes(bytes, &cluster, instance).map_err(|error| error.to_string())?;

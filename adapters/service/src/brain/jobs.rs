@@ -6,7 +6,7 @@ use mdts_core::engine::{Event, JobId, Phase, TaskRun, Terms};
 use mdts_core::{Instance, NodeId};
 use mdts_dag::format::{self, Format};
 use mdts_dag::{FlatGraph, JobGraph, TaskId, Work};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -66,22 +66,25 @@ impl Brain {
         let engine = self.engine.as_mut().ok_or_else(|| Problem::internal("no engine"))?;
         let id = JobId::new(engine.state().job_count());
         engine.state_mut().announce(Terms { priority: new.priority, client, share: new.share });
-        self.jobs.insert(id, JobEntry {
-            client: new.client.clone(),
-            priority: new.priority,
-            share: new.share,
-            lease_seconds: new.lease_seconds,
-            graph,
-            flat,
-            grants: Vec::new(),
-            heard: self.now,
-            lapsed: false,
-            submitted: self.now,
-            ended: None,
-            cancelled: false,
-            started: FxHashMap::default(),
-            failures: FxHashMap::default(),
-        });
+        self.jobs.insert(
+            id,
+            JobEntry {
+                client: new.client.clone(),
+                priority: new.priority,
+                share: new.share,
+                lease_seconds: new.lease_seconds,
+                graph,
+                flat,
+                grants: Vec::new(),
+                heard: self.now,
+                lapsed: false,
+                submitted: self.now,
+                ended: None,
+                cancelled: false,
+                started: FxHashMap::default(),
+                failures: FxHashMap::default(),
+            },
+        );
         self.totals.jobs += 1;
         self.totals.tasks += instance.tasks() as u64;
         self.advance(vec![Event::Submitted(instance)])?;
@@ -100,13 +103,23 @@ impl Brain {
         self.next_client
     }
 
+    /// Forgets clients without jobs when there are many.
+    fn forget_clients(&mut self) {
+        if self.clients.len() > 2 * self.jobs.len() + 100 {
+            let known: FxHashSet<&str> = self.jobs.values().filter_map(|job| job.client.as_deref()).collect();
+            self.clients.retain(|name, _| known.contains(name.as_str()));
+        }
+    }
+
     fn instance(&self, flat: Arc<FlatGraph>) -> Result<Instance, Problem> {
         let none = || Problem::conflict("no node is registered yet; register nodes first");
         let cluster = self.cluster.clone().ok_or_else(none)?;
         let instance = Instance::new(flat, cluster, self.terms.data);
         let instance = instance.map_err(|error| Problem::unusable(error.to_string()))?;
         match instance.graph().demands().iter().find(|demand| demand.gang > 1) {
-            Some(_) => Err(Problem::unusable("a task wants several nodes at once, which is not supported here")),
+            Some(_) => {
+                Err(Problem::unusable("a task wants several nodes at once, which is not supported here"))
+            }
             None => Ok(instance),
         }
     }
@@ -241,6 +254,7 @@ impl Brain {
                 engine.policy_mut().forget(job);
             }
         }
+        self.forget_clients();
         Ok(Outcome::Done)
     }
 
@@ -306,7 +320,10 @@ pub(crate) fn format_of(name: &str) -> Result<Format, Problem> {
         "dot" => Format::Dot,
         other => {
             let known = "json, yaml, toml, wfformat, dax, stg or dot";
-            return Err(Problem::unsupported_format(format!("format '{}'; write {known}", other.escape_debug())));
+            return Err(Problem::unsupported_format(format!(
+                "format '{}'; write {known}",
+                other.escape_debug()
+            )));
         }
     })
 }

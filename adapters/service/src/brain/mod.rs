@@ -29,11 +29,11 @@ use mdts_policies::predict::Predictor;
 use rustc_hash::FxHashMap;
 
 pub(crate) use change::{Change, NewJob, Report};
-pub(crate) use jobs::{format_of, read_graph};
-pub(crate) use view::Figures;
 use guard::Guarded;
 use jobs::JobEntry;
+pub(crate) use jobs::{format_of, read_graph};
 use nodes::NodeEntry;
+pub(crate) use view::Figures;
 
 use crate::api::{Heard, Problem};
 
@@ -179,7 +179,9 @@ impl Brain {
     }
 
     fn engine(&self) -> Result<&Engine<Guarded>, Problem> {
-        self.engine.as_ref().ok_or_else(|| Problem::conflict("no node is registered yet; register nodes first"))
+        self.engine
+            .as_ref()
+            .ok_or_else(|| Problem::conflict("no node is registered yet; register nodes first"))
     }
 
     fn state(&self) -> Result<&State, Problem> {

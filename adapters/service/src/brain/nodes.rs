@@ -72,7 +72,10 @@ impl Brain {
         for (name, spec) in nodes {
             if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
                 let what = "is empty, has control characters or more than 255 bytes";
-                return Err(Problem::unusable(format!("the name of a node, '{}', {what}", name.escape_debug())));
+                return Err(Problem::unusable(format!(
+                    "the name of a node, '{}', {what}",
+                    name.escape_debug()
+                )));
             }
             let spec: NodeSpec = serde_json::from_str(spec)
                 .map_err(|error| Problem::bad_request(format!("node '{name}': {error}")))?;

@@ -43,10 +43,18 @@ impl Story {
     }
 
     /// A job of equal independent tasks, all asked for.
-    fn submit(&mut self, now: f64, client: &str, share: f64, tasks: usize, work: f64) -> Result<u32, Problem> {
+    fn submit(
+        &mut self,
+        now: f64,
+        client: &str,
+        share: f64,
+        tasks: usize,
+        work: f64,
+    ) -> Result<u32, Problem> {
         let list: Vec<String> = (0..tasks).map(|i| format!("{{name: t{i}, work: {work}}}")).collect();
         let text = format!("tasks: [{}]", list.join(", ")).into_bytes();
-        let new = NewJob { name: client.into(), client: Some(client.into()), share, text, ..NewJob::default() };
+        let new =
+            NewJob { name: client.into(), client: Some(client.into()), share, text, ..NewJob::default() };
         let Outcome::Submitted(job) = self.tell(now, Change::Submitted(new))? else {
             return Err(Problem::internal("no job"));
         };
@@ -87,7 +95,12 @@ fn shared_fairly(policy: &str, shares: [f64; 2]) -> Result<[f64; 2], Problem> {
                 got[i] += seconds;
                 let task = story.brain.task((*job).into(), &grant.task)?.get();
                 let end = now + (seconds * 1e6) as u64;
-                heap.push(Running { microseconds_left: std::cmp::Reverse(end), job: *job, task, attempt: grant.attempt });
+                heap.push(Running {
+                    microseconds_left: std::cmp::Reverse(end),
+                    job: *job,
+                    task,
+                    attempt: grant.attempt,
+                });
             }
         }
         if seen[0] == many || seen[1] == few {
@@ -95,7 +108,13 @@ fn shared_fairly(policy: &str, shares: [f64; 2]) -> Result<[f64; 2], Problem> {
         }
         let Some(ends) = heap.pop() else { return Err(Problem::internal("nothing runs")) };
         now = ends.microseconds_left.0;
-        let report = Report { task: ends.task, attempt: ends.attempt, what: What::Finished, seconds: None, reason: None };
+        let report = Report {
+            task: ends.task,
+            attempt: ends.attempt,
+            what: What::Finished,
+            seconds: None,
+            reason: None,
+        };
         story.tell(now as f64 / 1e6, Change::Events { job: ends.job, events: vec![report] })?;
     }
 }
@@ -137,11 +156,20 @@ fn eventful(policy: &str) -> Result<Story, Problem> {
         .iter()
         .map(|g| story.brain.task(first.into(), &g.task).map(|task| task.get()))
         .collect::<Result<_, _>>()?;
-    story.tell(1.0, Change::Events { job: first, events: vec![report(ids[0], What::Finished), report(ids[1], What::Failed)] })?;
+    story.tell(
+        1.0,
+        Change::Events {
+            job: first,
+            events: vec![report(ids[0], What::Finished), report(ids[1], What::Failed)],
+        },
+    )?;
     story.submit(1.5, "b", 2.0, 5, 2.0)?;
     story.tell(2.0, Change::NodeGone { node: 1, removed: false })?;
     story.tell(2.5, Change::NodeDrained(2))?;
-    let grown = [("m1".to_owned(), NodeSpec::default()), ("new".to_owned(), NodeSpec { speed: 5.0, ..NodeSpec::default() })];
+    let grown = [
+        ("m1".to_owned(), NodeSpec::default()),
+        ("new".to_owned(), NodeSpec { speed: 5.0, ..NodeSpec::default() }),
+    ];
     story.tell(3.0, Change::nodes(grown.iter().map(|(name, spec)| (name, spec))))?;
     let tasks = r#"{"tasks": [{"name": "more", "work": 1, "after": ["t0"]}]}"#.to_owned();
     story.tell(3.5, Change::Extended { job: 1, tasks, parsed: None })?;

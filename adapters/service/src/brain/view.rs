@@ -1,7 +1,7 @@
 //! What is told of jobs, tasks and nodes.
 
-use mdts_core::engine::{JobId, Phase};
 use mdts_core::NodeId;
+use mdts_core::engine::{JobId, Phase};
 use mdts_dag::TaskId;
 
 use super::{Brain, Totals};
@@ -207,8 +207,11 @@ impl Brain {
     }
 
     pub(crate) fn figures(&self) -> Figures {
-        let mut figures =
-            Figures { totals: self.totals, predictor_samples: self.predictor.samples(), ..Figures::default() };
+        let mut figures = Figures {
+            totals: self.totals,
+            predictor_samples: self.predictor.samples(),
+            ..Figures::default()
+        };
         let Some(engine) = &self.engine else { return figures };
         let (state, policy) = (engine.state(), engine.policy());
         (figures.steps, figures.decisions, figures.fallbacks) =

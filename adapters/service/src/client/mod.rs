@@ -40,8 +40,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::api::{
-    Batch, BatchAnswer, Events, EventsAnswer, Extension, Grant, Grants, Heartbeats, HeartbeatsAnswer, Job, Node,
-    NodeSpec, Nodes, Place, PlaceAnswer, Problem, Registration, Submitted, Task, TaskEvent, What,
+    Batch, BatchAnswer, Events, EventsAnswer, Extension, Grant, Grants, Heartbeats, HeartbeatsAnswer, Job,
+    Node, NodeSpec, Nodes, Place, PlaceAnswer, Problem, Registration, Submitted, Task, TaskEvent, What,
 };
 use crate::{Error, Result};
 
@@ -193,7 +193,8 @@ impl Client {
     /// # Errors
     /// As for [`Client::send`].
     pub async fn grants(&self, job: &str, after: u64, wait: f64) -> Result<Grants> {
-        self.send(Method::GET, &format!("/v1/jobs/{job}/grants?after={after}&wait={wait}"), NOTHING, None).await
+        self.send(Method::GET, &format!("/v1/jobs/{job}/grants?after={after}&wait={wait}"), NOTHING, None)
+            .await
     }
 
     /// Reports what has happened.

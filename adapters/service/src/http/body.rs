@@ -82,14 +82,16 @@ impl Content {
         if self.bytes.is_empty() {
             return Ok(T::default());
         }
-        serde_json::from_slice(&self.bytes).map_err(|error| Problem::bad_request(format!("the body: {error}")))
+        serde_json::from_slice(&self.bytes)
+            .map_err(|error| Problem::bad_request(format!("the body: {error}")))
     }
 }
 
 fn header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let value = value.to_str().ok().filter(|value| !value.is_empty() && value.len() <= LONGEST_KEY);
-    let wrong = || Problem::bad_request(format!("the header {name} must have 1 to {LONGEST_KEY} ASCII characters"));
+    let wrong =
+        || Problem::bad_request(format!("the header {name} must have 1 to {LONGEST_KEY} ASCII characters"));
     value.map(|value| Some(value.to_owned())).ok_or_else(wrong)
 }
 

@@ -74,7 +74,9 @@ pub(super) async fn submit(
         client: content.client,
         priority: submission.priority,
         share: submission.share,
-        lease_seconds: submission.lease_seconds.unwrap_or_else(|| shared.desk.look(|brain| brain.job_lease())),
+        lease_seconds: submission
+            .lease_seconds
+            .unwrap_or_else(|| shared.desk.look(|brain| brain.job_lease())),
         format,
         text: content.bytes.to_vec(),
         ..NewJob::default()

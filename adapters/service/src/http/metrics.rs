@@ -75,7 +75,10 @@ impl Metrics {
 
     fn show_routes(&self, text: &mut String) {
         let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        _ = writeln!(text, "# HELP mdts_requests_total Requests by status\n# TYPE mdts_requests_total counter");
+        _ = writeln!(
+            text,
+            "# HELP mdts_requests_total Requests by status\n# TYPE mdts_requests_total counter"
+        );
         for ((path, method), route) in &*routes {
             for (status, count) in &route.statuses {
                 let labels = format!("method=\"{method}\",path=\"{path}\",status=\"{status}\"");
@@ -90,7 +93,11 @@ impl Metrics {
                 _ = writeln!(text, "{name}_bucket{{{labels},le=\"{end}\"}} {count}");
             }
             _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", route.count);
-            _ = writeln!(text, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {}", route.seconds, route.count);
+            _ = writeln!(
+                text,
+                "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {}",
+                route.seconds, route.count
+            );
         }
     }
 }

@@ -124,10 +124,7 @@ pub(super) async fn events(State(shared): State<Arc<Shared>>, id: Id, request: R
 /// Make several calls, one after the other, in one request.
 #[utoipa::path(post, path = "/v1/batch", tag = "placement", request_body = Batch,
     responses((status = 200, body = BatchAnswer), (status = 400, body = Problem), (status = 422, body = Problem)))]
-pub(super) async fn batch(
-    State((shared, router)): State<(Arc<Shared>, Router)>,
-    request: Request,
-) -> Told {
+pub(super) async fn batch(State((shared, router)): State<(Arc<Shared>, Router)>, request: Request) -> Told {
     let content = shared.bodies.read(request, shared.bodies.largest_graph).await?;
     let batch: Batch = content.json()?;
     if batch.calls.len() > MOST_CALLS {
@@ -137,10 +134,9 @@ pub(super) async fn batch(
     for call in batch.calls {
         let answer = match carry_out(router.clone(), call, content.client.as_deref()).await {
             Ok(answer) => answer,
-            Err(problem) => CallAnswer {
-                status: problem.status,
-                body: serde_json::to_value(problem).unwrap_or_default(),
-            },
+            Err(problem) => {
+                CallAnswer { status: problem.status, body: serde_json::to_value(problem).unwrap_or_default() }
+            }
         };
         answers.push(answer);
     }

@@ -32,9 +32,8 @@ pub(super) struct Shared {
 /// The router; with a token, all but health needs it.
 pub(super) fn router(shared: Arc<Shared>, token: Option<Arc<str>>) -> Router {
     let inner = routes().with_state(shared.clone());
-    let batch = Router::new()
-        .route("/v1/batch", post(place::batch))
-        .with_state((shared.clone(), inner.clone()));
+    let batch =
+        Router::new().route("/v1/batch", post(place::batch)).with_state((shared.clone(), inner.clone()));
     let all = inner.merge(batch).fallback(unknown).method_not_allowed_fallback(wrong_method);
     let all = match token {
         Some(token) => all.layer(middleware::from_fn_with_state(token, authorize)),
@@ -106,7 +105,9 @@ async fn measure(State(shared): State<Arc<Shared>>, request: Request<Body>, next
 pub(super) fn job_id(text: &str) -> Result<JobId, Problem> {
     let number = text.strip_prefix('j').filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
     let number = number.and_then(|n| n.parse::<u32>().ok()).map(JobId::from);
-    number.ok_or_else(|| Problem::not_found(format!("'{}' names no job; job ids look like j12", text.escape_debug())))
+    number.ok_or_else(|| {
+        Problem::not_found(format!("'{}' names no job; job ids look like j12", text.escape_debug()))
+    })
 }
 
 pub(super) fn path<T>(found: Result<axum::extract::Path<T>, PathRejection>) -> Result<T, Problem> {
@@ -114,5 +115,7 @@ pub(super) fn path<T>(found: Result<axum::extract::Path<T>, PathRejection>) -> R
 }
 
 pub(super) fn query<T>(found: Result<axum::extract::Query<T>, QueryRejection>) -> Result<T, Problem> {
-    found.map(|found| found.0).map_err(|error| Problem::bad_request(format!("the query: {}", error.body_text())))
+    found
+        .map(|found| found.0)
+        .map_err(|error| Problem::bad_request(format!("the query: {}", error.body_text())))
 }

@@ -24,6 +24,8 @@ pub(super) fn acceptor(files: &Tls) -> Result<TlsAcceptor> {
         .map_err(|error| Error::Setting(error.to_string()))?
         .with_no_client_auth()
         .with_single_cert(certificates, key)
-        .map_err(|error| wrong(&files.certificate, format!("{error}; certificate and key must belong together")))?;
+        .map_err(|error| {
+            wrong(&files.certificate, format!("{error}; certificate and key must belong together"))
+        })?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
