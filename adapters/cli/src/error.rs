@@ -36,6 +36,9 @@ pub(crate) enum Error {
     /// A file cannot be written.
     #[error("{}: cannot be written: {source}; choose a file in a folder that exists and that you may write to", path.display())]
     Output { path: PathBuf, source: io::Error },
+    /// The service cannot begin or go on.
+    #[error(transparent)]
+    Service(mdts_service::Error),
     /// A policy gave a schedule that breaks a rule.
     #[error("policy {policy}: {violation}; this is a fault of the policy, please report it")]
     InvalidPlan { policy: &'static str, violation: mdts_core::Violation },
@@ -73,6 +76,15 @@ impl From<CoreError> for Error {
         match error {
             CoreError::Io { path, source } => Self::Input { path, source },
             other => Self::Core(other),
+        }
+    }
+}
+
+impl From<mdts_service::Error> for Error {
+    fn from(error: mdts_service::Error) -> Self {
+        match error {
+            mdts_service::Error::Core(error) => error.into(),
+            other => Self::Service(other),
         }
     }
 }
@@ -117,6 +129,7 @@ impl Error {
                     | CoreError::Stuck(_)
                     | CoreError::NotRecorded { .. }
             ),
+            Self::Service(error) => matches!(error, mdts_service::Error::Closed(_)),
             Self::Learn(_)
             | Self::InvalidPlan { .. }
             | Self::Plot(_)

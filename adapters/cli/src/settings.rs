@@ -64,6 +64,8 @@ pub(crate) struct ModelFlags {
 pub(crate) struct OtherFlags<'a> {
     /// `--policy`.
     pub(crate) policy: Option<&'a str>,
+    /// The policy if nothing names one; none: HEFT.
+    pub(crate) default_policy: Option<&'a str>,
     /// `--logs`.
     pub(crate) logs: Option<&'a Path>,
     /// `--history`.
@@ -200,7 +202,7 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigErro
     let path = |path: Option<&Path>| path.map(|p| p.to_string_lossy().into_owned());
     let (slots, data) = (flags.slots.map(Choice::word), flags.data.map(Choice::word));
     let defaults = Config::builder()
-        .set_default("policy", "heft")?
+        .set_default("policy", other.default_policy.unwrap_or("heft"))?
         .set_default("data_model", "edges")?
         .set_default("durability", "process")?
         .set_default("seed", 0)?

@@ -65,6 +65,8 @@ enum Shape {
 
 /// Largest number of nodes for which all pairs are tabulated (16 MiB).
 const DENSE: usize = 1024;
+/// The rack of nodes whose rack is not known.
+const NO_RACK: u32 = u32::MAX;
 
 impl Network {
     /// The same link between any two nodes.
@@ -81,6 +83,36 @@ impl Network {
             pairs: FxHashMap::default(),
             fault: None,
         }
+    }
+
+    /// The network for another number of nodes: those that it does not know are linked by the default.
+    #[must_use]
+    pub fn resized(&self, nodes: usize) -> Self {
+        let shape = match &self.shape {
+            Shape::Uniform => return Self { nodes: None, ..self.clone() },
+            Shape::Dense { nodes: known, links } if nodes <= DENSE => {
+                let link = |a: usize, b: usize| {
+                    if a.max(b) < *known { links[a * known + b] } else { self.default }
+                };
+                let all = (0..nodes).flat_map(|a| (0..nodes).map(move |b| (a, b)));
+                Shape::Dense { nodes, links: all.map(|(a, b)| link(a, b)).collect() }
+            }
+            Shape::Dense { nodes: known, links } => {
+                let all = (0..*known).flat_map(|a| (a..*known).map(move |b| (a, b)));
+                let other = all.filter(|(a, b)| links[a * known + b] != self.default);
+                Shape::Sparse {
+                    rack: vec![NO_RACK; nodes],
+                    racks: FxHashMap::default(),
+                    pairs: other.map(|(a, b)| ((a as u32, b as u32), links[a * known + b])).collect(),
+                }
+            }
+            Shape::Sparse { rack, racks, pairs } => {
+                let mut rack = rack.clone();
+                rack.resize(nodes, NO_RACK);
+                Shape::Sparse { rack, racks: racks.clone(), pairs: pairs.clone() }
+            }
+        };
+        Self { default: self.default, shape, nodes: Some(nodes), fault: self.fault.clone() }
     }
 
     /// Whether it is a network for this number of nodes, with all numbers in range.

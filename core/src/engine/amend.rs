@@ -60,7 +60,8 @@ impl State {
             let job = &mut self.jobs[id.index()];
             job.remaining += 1;
             job.lost -= 1;
-            self.open += usize::from(std::mem::take(&mut job.closed));
+            job.closed = false;
+            self.open.insert(id);
             if is_ready {
                 self.make_ready(id, task);
             }

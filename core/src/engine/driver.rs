@@ -77,9 +77,30 @@ impl<P: Placer> Engine<P> {
         &self.policy
     }
 
+    /// The policy, to tell it what it does not see in its steps.
+    pub fn policy_mut(&mut self) -> &mut P {
+        &mut self.policy
+    }
+
     /// The state.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The state, for what is no event: [`State::change_cluster`], [`State::extend`], [`State::forget`],
+    /// [`State::announce`], [`State::observe`].
+    pub fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    /// Does once more what an engine did, without asking the policy.
+    ///
+    /// # Errors
+    /// As for [`State::repeat`].
+    pub fn repeat(&mut self, record: &Record) -> Result<&[Command]> {
+        self.commands.clear();
+        self.state.repeat(record, &mut self.commands)?;
+        Ok(&self.commands)
     }
 
     /// Handles what happened at `now` (seconds; never less than before) and says what to do.

@@ -78,6 +78,17 @@ pub enum Event {
         /// The task.
         task: TaskId,
     },
+    /// A task of a job is wanted; only for states that work [on demand](super::State::on_demand).
+    Asked {
+        /// The job.
+        job: JobId,
+        /// The task.
+        task: TaskId,
+    },
+    /// None of a job's tasks is wanted any more: what runs is stopped, and no retry is used up.
+    Withdrawn(JobId),
+    /// Nothing more is placed on a node until it joins again; what runs there goes on.
+    NodeDrained(NodeId),
     /// Time has passed.
     Tick,
 }

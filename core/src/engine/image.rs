@@ -5,11 +5,12 @@ use std::sync::Arc;
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
+use super::fair::{Accounts, Terms};
 use super::node::NodeState;
 use super::speculation::Second;
 use super::state::{Job, TaskState};
 use super::{JobId, State, TaskRun};
-use crate::{Instance, plain};
+use crate::{Cluster, Instance, plain};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Image {
@@ -18,12 +19,15 @@ struct Image {
     held: bool,
     overdue: Vec<TaskRun>,
     staging: bool,
+    on_demand: bool,
+    accounts: Accounts,
     nodes: Vec<NodeState>,
     jobs: Vec<JobImage>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct JobImage {
+    terms: Terms,
     tasks: Vec<TaskState>,
     #[serde(with = "plain::tasks")]
     ready: Vec<TaskId>,
@@ -38,8 +42,9 @@ impl State {
     ///
     /// # Errors
     /// None is known.
-    pub(crate) fn to_bytes(&self) -> postcard::Result<Vec<u8>> {
+    pub fn to_bytes(&self) -> postcard::Result<Vec<u8>> {
         let job = |job: &Job| JobImage {
+            terms: job.terms,
             tasks: job.tasks.clone(),
             ready: job.ready.clone(),
             second: job.second.iter().map(|(task, second)| (task.get(), *second)).collect(),
@@ -53,41 +58,58 @@ impl State {
             held: self.held,
             overdue: self.overdue.iter().copied().collect(),
             staging: self.staging,
+            on_demand: self.on_demand,
+            accounts: self.accounts.clone(),
             nodes: self.nodes.clone(),
             jobs: self.jobs.iter().map(job).collect(),
         })
     }
 
-    /// The state that these bytes were made from, whose jobs were all submitted with `instance`; `None` if they do not
-    /// fit it.
+    /// The state that these bytes were made from; `None` if they do not fit the cluster or the instances of its jobs.
     ///
     /// # Errors
     /// What is wrong with the bytes.
-    pub(crate) fn from_bytes(bytes: &[u8], instance: &Arc<Instance>) -> postcard::Result<Option<Self>> {
+    pub fn from_bytes(
+        bytes: &[u8],
+        cluster: &Cluster,
+        mut instance: impl FnMut(JobId) -> Option<Arc<Instance>>,
+    ) -> postcard::Result<Option<Self>> {
         let image: Image = postcard::from_bytes(bytes)?;
-        let fits = image.jobs.iter().all(|job| job.tasks.len() == instance.tasks());
-        if !fits || image.nodes.len() != instance.nodes() {
+        if image.nodes.len() != cluster.len() {
             return Ok(None);
         }
-        let mut state = Self::new(instance.cluster(), image.staging);
+        let mut state = Self::new(cluster, image.staging);
         (state.now, state.tickets, state.held) = (image.now, image.tickets, image.held);
         state.overdue = image.overdue.into_iter().collect();
-        state.nodes = image.nodes;
-        let job = |job: JobImage| Job {
-            instance: instance.clone(),
-            tasks: job.tasks,
-            ready: job.ready,
-            second: job.second.into_iter().map(|(task, second)| (task.into(), second)).collect(),
-            trigger: None,
-            remaining: job.remaining as usize,
-            lost: job.lost as usize,
-            closed: job.closed,
-        };
-        state.jobs = image.jobs.into_iter().map(job).collect();
-        state.open = state.jobs.iter().filter(|job| !job.closed).count();
-        let unplaced = |(_, job): &(JobId, &Job)| !job.ready.is_empty();
-        let jobs = state.jobs.iter().enumerate().map(|(i, job)| (JobId::new(i), job));
-        state.unplaced = jobs.filter(unplaced).map(|(id, _)| id).collect();
+        (state.nodes, state.accounts, state.on_demand) = (image.nodes, image.accounts, image.on_demand);
+        for (id, job) in image.jobs.into_iter().enumerate() {
+            let id = JobId::new(id);
+            let Some(instance) = instance(id) else { return Ok(None) };
+            if job.tasks.is_empty() {
+                state.jobs.push(Job::over(instance));
+                continue;
+            }
+            if job.tasks.len() != instance.tasks() || instance.nodes() != cluster.len() {
+                return Ok(None);
+            }
+            if !job.closed {
+                state.open.insert(id);
+            }
+            if !job.ready.is_empty() {
+                state.unplaced.insert(id);
+            }
+            state.jobs.push(Job {
+                instance,
+                terms: job.terms,
+                tasks: job.tasks,
+                ready: job.ready,
+                second: job.second.into_iter().map(|(task, second)| (task.into(), second)).collect(),
+                trigger: None,
+                remaining: job.remaining as usize,
+                lost: job.lost as usize,
+                closed: job.closed,
+            });
+        }
         Ok(Some(state))
     }
 }

@@ -7,27 +7,15 @@ use mdts_dag::TaskId;
 
 use super::state::{Job, Phase, State, TaskState};
 use super::{Command, JobId, TaskRun, Trigger};
-use crate::policy::Order;
 use crate::{Instance, NodeId, Progress};
 
 impl State {
     pub(super) fn submit(&mut self, instance: &Arc<Instance>, out: &mut Vec<Command>) {
         let graph = instance.graph();
-        let task = |t: TaskId| TaskState {
-            phase: Phase::Waiting,
-            node: None,
-            order: Order::Arrival,
-            staged: false,
-            open_parents: graph.parents(t).len() as u32,
-            attempts: 0,
-            number: 0,
-            failures: 0,
-            ticket: 0,
-            start: 0.0,
-            finish: 0.0,
-        };
+        let asked = !self.on_demand;
+        let task = |t: TaskId| TaskState::new(graph.parents(t).len() as u32, asked);
         let id = JobId::new(self.jobs.len());
-        self.open += 1;
+        self.open.insert(id);
         self.jobs.push(Job {
             tasks: graph.tasks().map(task).collect(),
             ready: Vec::new(),
@@ -36,6 +24,7 @@ impl State {
             remaining: graph.len(),
             lost: 0,
             closed: false,
+            terms: std::mem::take(&mut self.next_terms),
             instance: instance.clone(),
         });
         if let Some(progress) = instance.progress() {
@@ -87,6 +76,7 @@ impl State {
         let t = self.task(job, task);
         t.phase = Phase::Ready;
         match t.node {
+            None if !t.asked => {}
             None => {
                 self.jobs[job.index()].ready.push(task);
                 self.unplaced.insert(job);
@@ -178,8 +168,9 @@ impl State {
     /// The last attempt of a task that ran has failed.
     fn fail(&mut self, run: TaskRun, for_good: bool, out: &mut Vec<Command>) {
         let retries = self.jobs[run.job.index()].instance.graph().retries(run.task);
+        let on_demand = self.on_demand;
         let t = self.task(run.job, run.task);
-        (t.node, t.staged) = (None, false);
+        (t.node, t.staged, t.asked) = (None, false, !on_demand);
         t.failures += 1;
         if t.failures <= retries && !for_good {
             self.make_ready(run.job, run.task);
@@ -221,7 +212,7 @@ impl State {
     }
 
     /// A task that has not started will never run.
-    fn give_up(&mut self, job: JobId, task: TaskId) {
+    pub(super) fn give_up(&mut self, job: JobId, task: TaskId) {
         self.unplace(job, task);
         self.task(job, task).phase = Phase::Blocked;
         let job = &mut self.jobs[job.index()];
@@ -230,7 +221,8 @@ impl State {
     }
 
     pub(super) fn cancelled(&mut self, job: JobId, watched: bool, out: &mut Vec<Command>) {
-        let Some(instance) = self.jobs.get(job.index()).map(|j| j.instance.clone()) else { return };
+        let open = self.jobs.get(job.index()).filter(|j| !j.closed);
+        let Some(instance) = open.map(|j| j.instance.clone()) else { return };
         for task in instance.graph().tasks() {
             let t = self.task(job, task);
             match (t.phase, t.node) {

@@ -13,13 +13,16 @@
 //! A task has one attempt at a time, or two if the driver tells that the first is [overdue](Event::Overdue).
 
 mod amend;
+mod demand;
 mod driver;
 mod event;
+mod fair;
 mod image;
 mod life;
 mod node;
 mod presence;
 mod queue;
+mod reshape;
 mod speculation;
 mod state;
 mod step;
@@ -30,6 +33,7 @@ mod view;
 
 pub use driver::{Engine, Record};
 pub use event::{Command, Event, JobId, TaskRun};
+pub use fair::Terms;
 pub use speculation::Speculation;
 pub use state::{Phase, State};
 pub use step::{Step, Trigger};

@@ -6,14 +6,17 @@ use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
 use super::JobId;
+use super::fair::Turn;
 use crate::cluster::SlotModel;
 
-/// A place in a queue: serial number of the placement, then the task.
-pub(super) type Ticket = (u64, JobId, TaskId);
+/// A place in a queue: turn, serial number of the placement, then the task.
+pub(super) type Ticket = (Turn, u64, JobId, TaskId);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct NodeState {
     pub(super) alive: bool,
+    /// Not alive, but what runs there goes on.
+    pub(super) draining: bool,
     /// Free capacity, one number per dimension of the cluster's resources.
     pub(super) free: Vec<u64>,
     pub(super) running: u32,
@@ -40,6 +43,7 @@ impl NodeState {
     pub(super) fn new(capacity: &[u64]) -> Self {
         Self {
             alive: true,
+            draining: false,
             free: capacity.to_vec(),
             running: 0,
             waiting: 0,
@@ -117,21 +121,26 @@ impl NodeState {
 mod tickets {
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use super::Ticket;
+    use super::{Ticket, Turn};
 
     pub(super) fn serialize<'a, S: Serializer, Q>(queue: &'a Q, serializer: S) -> Result<S::Ok, S::Error>
     where
         &'a Q: IntoIterator<Item = &'a Ticket>,
     {
-        let plain: Vec<(u64, u32, u32)> =
-            queue.into_iter().map(|(serial, job, task)| (*serial, job.get(), task.get())).collect();
+        let plain: Vec<(Turn, u64, u32, u32)> = queue
+            .into_iter()
+            .map(|(turn, serial, job, task)| (*turn, *serial, job.get(), task.get()))
+            .collect();
         serializer.collect_seq(plain)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>, Q: FromIterator<Ticket>>(
         deserializer: D,
     ) -> Result<Q, D::Error> {
-        let plain = Vec::<(u64, u32, u32)>::deserialize(deserializer)?;
-        Ok(plain.into_iter().map(|(serial, job, task)| (serial, job.into(), task.into())).collect())
+        let plain = Vec::<(Turn, u64, u32, u32)>::deserialize(deserializer)?;
+        Ok(plain
+            .into_iter()
+            .map(|(turn, serial, job, task)| (turn, serial, job.into(), task.into()))
+            .collect())
     }
 }

@@ -9,21 +9,20 @@ use crate::NodeId;
 impl State {
     pub(super) fn joined(&mut self, node: NodeId) {
         if let Some(state) = self.nodes.get_mut(node.index()).filter(|n| !n.alive) {
-            state.alive = true;
+            (state.alive, state.draining) = (true, false);
             self.touch(node);
             self.call_all_steps(Trigger::NodesChanged);
         }
     }
 
     pub(super) fn lost(&mut self, node: NodeId) {
-        if !self.nodes.get(node.index()).is_some_and(|n| n.alive) {
+        if !self.nodes.get(node.index()).is_some_and(|n| n.alive || n.draining) {
             return;
         }
         self.nodes[node.index()].alive = false;
-        for job in (0..self.jobs.len()).map(JobId::new) {
-            if self.jobs[job.index()].remaining > 0 {
-                self.take_away(job, node);
-            }
+        let open: Vec<JobId> = self.open.iter().copied().collect();
+        for job in open {
+            self.take_away(job, node);
         }
         self.nodes[node.index()].reset(self.resources.capacity(node.index()));
         self.call_all_steps(Trigger::NodesChanged);

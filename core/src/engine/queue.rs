@@ -56,33 +56,42 @@ impl State {
 
     /// Gives a task a new place in the queue of the node that it is on.
     fn requeue(&mut self, job: JobId, decision: &Decision) {
-        let Decision { task, node, order } = *decision;
+        let Decision { task, node, .. } = *decision;
+        let order = self.order(decision);
         self.tickets += 1;
         let ticket = self.tickets;
+        let turn = self.turn(job, task, node);
         let t = self.task(job, task);
-        let old = (t.ticket, job, task);
-        (t.order, t.ticket) = (order, ticket);
+        let old = t.place_in_queue(job, task);
+        (t.order, t.ticket, t.turn) = (order, ticket, turn);
         let state = &mut self.nodes[node.index()];
         state.arrivals.remove(&old);
         if order == Order::Strict {
-            state.strict.push_back((ticket, job, task));
+            state.strict.push_back((turn, ticket, job, task));
         }
         self.enqueue(job, task);
         self.touch(node);
     }
 
+    /// How a placed task waits: a plan's order holds only where all tasks come by themselves.
+    fn order(&self, decision: &Decision) -> Order {
+        if self.on_demand { Order::Arrival } else { decision.order }
+    }
+
     fn place(&mut self, job: JobId, decision: &Decision, out: &mut Vec<Command>) {
-        let Decision { task, node, order } = *decision;
+        let Decision { task, node, .. } = *decision;
+        let order = self.order(decision);
         self.tickets += 1;
         let (ticket, staging) = (self.tickets, self.staging);
         let (_, weight, exec) = self.load(job, task, node);
+        let turn = self.turn(job, task, node);
         let t = self.task(job, task);
-        (t.node, t.order, t.ticket) = (Some(node), order, ticket);
+        (t.node, t.order, t.ticket, t.turn) = (Some(node), order, ticket, turn);
         t.staged = !staging && t.phase == Phase::Ready;
         let state = &mut self.nodes[node.index()];
         state.add_waiting(exec * weight);
         if order == Order::Strict {
-            state.strict.push_back((ticket, job, task));
+            state.strict.push_back((turn, ticket, job, task));
         }
         if staging {
             out.push(Command::Stage { job, task, node });
@@ -95,7 +104,7 @@ impl State {
         let Some(node) = self.task(job, task).node else { return };
         let (_, weight, exec) = self.load(job, task, node);
         let t = self.task(job, task);
-        let ticket = (t.ticket, job, task);
+        let ticket = t.place_in_queue(job, task);
         (t.node, t.staged, t.ticket) = (None, false, 0);
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
@@ -106,8 +115,9 @@ impl State {
     /// Puts a ready, placed and staged task in arrival order into its node's queue.
     pub(super) fn enqueue(&mut self, job: JobId, task: TaskId) {
         let t = self.task(job, task);
-        if let (Phase::Ready, Some(node), true, Order::Arrival) = (t.phase, t.node, t.staged, t.order) {
-            let ticket = (t.ticket, job, task);
+        let can_start = t.staged && t.asked;
+        if let (Phase::Ready, Some(node), true, Order::Arrival) = (t.phase, t.node, can_start, t.order) {
+            let ticket = t.place_in_queue(job, task);
             self.nodes[node.index()].arrivals.insert(ticket);
         }
     }
@@ -129,7 +139,7 @@ impl State {
 
     /// Returns false if the first task waits for room: others must not take it.
     fn dispatch_strict(&mut self, node: NodeId, out: &mut Vec<Command>) -> bool {
-        while let Some(&(ticket, job, task)) = self.nodes[node.index()].strict.front() {
+        while let Some(&(_, ticket, job, task)) = self.nodes[node.index()].strict.front() {
             let t = &self.jobs[job.index()].tasks[task.index()];
             if t.ticket == ticket && t.node == Some(node) && t.phase != Phase::Running {
                 if !t.staged || t.phase != Phase::Ready {
@@ -146,7 +156,7 @@ impl State {
     }
 
     fn dispatch_arrivals(&mut self, node: NodeId, out: &mut Vec<Command>) {
-        while let Some(&(_, job, task)) = self.nodes[node.index()].arrivals.first() {
+        while let Some(&(.., job, task)) = self.nodes[node.index()].arrivals.first() {
             if !self.has_room(node, job, task) {
                 return;
             }
@@ -170,6 +180,9 @@ impl State {
         t.number = t.attempts;
         (t.start, t.finish) = (now, now + exec);
         let run = TaskRun { job, task, attempt: t.number };
+        t.charged = false;
+        let turn = t.turn;
+        self.accounts.serve(turn);
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
         state.occupy(slots, instance.demand(task), now + exec, weight);

@@ -125,7 +125,7 @@ impl State {
     /// Whether the node is there, and no task waits on it for room.
     fn is_idle(&self, node: NodeId) -> bool {
         let state = &self.nodes[node.index()];
-        let waits = state.strict.front().is_some_and(|(ticket, job, task)| {
+        let waits = state.strict.front().is_some_and(|(_, ticket, job, task)| {
             let t = &self.jobs[job.index()].tasks[task.index()];
             t.ticket == *ticket && t.phase == Phase::Ready && t.staged
         });

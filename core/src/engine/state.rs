@@ -7,7 +7,8 @@ use std::sync::Arc;
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
-use super::node::NodeState;
+use super::fair::{Accounts, Terms, Turn};
+use super::node::{NodeState, Ticket};
 use super::speculation::Second;
 use super::{Command, Event, JobId, TaskRun, Trigger};
 use crate::plan::require_single_nodes;
@@ -37,6 +38,8 @@ pub(super) struct TaskState {
     pub(super) node: Option<NodeId>,
     pub(super) order: Order,
     pub(super) staged: bool,
+    /// It may be placed and started.
+    pub(super) asked: bool,
     pub(super) open_parents: u32,
     /// Attempts begun.
     pub(super) attempts: u32,
@@ -45,14 +48,44 @@ pub(super) struct TaskState {
     pub(super) failures: u32,
     /// Serial number of its latest placement; tickets with another number are out of date.
     pub(super) ticket: u64,
+    /// Goes before the serial number.
+    pub(super) turn: Turn,
+    /// Its client was charged for it, and it has not started since.
+    pub(super) charged: bool,
     pub(super) start: f64,
     /// Expected while running, real when done.
     pub(super) finish: f64,
 }
 
+impl TaskState {
+    pub(super) fn new(open_parents: u32, asked: bool) -> Self {
+        Self {
+            phase: Phase::Waiting,
+            node: None,
+            order: Order::Arrival,
+            staged: false,
+            asked,
+            open_parents,
+            attempts: 0,
+            number: 0,
+            failures: 0,
+            ticket: 0,
+            turn: Turn::default(),
+            charged: false,
+            start: 0.0,
+            finish: 0.0,
+        }
+    }
+
+    pub(super) fn place_in_queue(&self, job: JobId, task: TaskId) -> Ticket {
+        (self.turn, self.ticket, job, task)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) instance: Arc<Instance>,
+    pub(super) terms: Terms,
     pub(super) tasks: Vec<TaskState>,
     /// Ready and not placed.
     pub(super) ready: Vec<TaskId>,
@@ -65,11 +98,29 @@ pub(super) struct Job {
     pub(super) closed: bool,
 }
 
+impl Job {
+    /// A job without tasks.
+    pub(super) fn over(instance: Arc<Instance>) -> Self {
+        Self {
+            instance,
+            terms: Terms::default(),
+            tasks: Vec::new(),
+            ready: Vec::new(),
+            second: BTreeMap::new(),
+            trigger: None,
+            remaining: 0,
+            lost: 0,
+            closed: true,
+        }
+    }
+}
+
 impl PartialEq for Job {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.instance, &other.instance)
             && self.tasks == other.tasks
             && self.ready == other.ready
+            && self.terms == other.terms
             && self.second == other.second
             && (self.remaining, self.lost, self.closed) == (other.remaining, other.lost, other.closed)
     }
@@ -77,6 +128,7 @@ impl PartialEq for Job {
 
 /// All jobs and nodes at one moment.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // modes of their own
 pub struct State {
     pub(super) now: f64,
     pub(super) slots: SlotModel,
@@ -86,8 +138,12 @@ pub struct State {
     pub(super) resources: Resources,
     pub(super) cores: Vec<f64>,
     pub(super) tickets: u64,
+    pub(super) accounts: Accounts,
+    pub(super) next_terms: Terms,
+    /// Tasks are placed only when they are asked for.
+    pub(super) on_demand: bool,
     /// Jobs that have not come to their end, and those of them with ready tasks that are not placed.
-    pub(super) open: usize,
+    pub(super) open: BTreeSet<JobId>,
     pub(super) unplaced: BTreeSet<JobId>,
     /// Attempts that run for too long and have no other one beside them.
     pub(super) overdue: BTreeSet<TaskRun>,
@@ -95,6 +151,8 @@ pub struct State {
     pub(super) held: bool,
     /// Jobs that need a decision step, and nodes that may be able to start something.
     pub(super) attention: VecDeque<JobId>,
+    /// Attention is to be sorted.
+    pub(super) is_unsorted: bool,
     pub(super) dirty: Vec<NodeId>,
 }
 
@@ -113,11 +171,15 @@ impl State {
             resources,
             cores: cluster.nodes().iter().map(cores).collect(),
             tickets: 0,
-            open: 0,
+            accounts: Accounts::default(),
+            next_terms: Terms::default(),
+            on_demand: false,
+            open: BTreeSet::new(),
             unplaced: BTreeSet::new(),
             overdue: BTreeSet::new(),
             held: false,
             attention: VecDeque::new(),
+            is_unsorted: false,
             dirty: Vec::new(),
         }
     }
@@ -156,6 +218,9 @@ impl State {
             Event::Overdue(run) => self.overdue(*run, watched),
             Event::Dropped { job, task } => self.dropped(*job, *task, watched, out),
             Event::Retried { job, task } => self.retried(*job, *task),
+            Event::Asked { job, task } => self.asked(*job, *task),
+            Event::Withdrawn(job) => self.withdrawn(*job, watched, out),
+            Event::NodeDrained(node) => self.drained(*node),
             Event::Tick => {}
         }
     }
@@ -168,7 +233,7 @@ impl State {
         let job = &mut self.jobs[id.index()];
         if job.remaining == 0 && !job.closed {
             job.closed = true;
-            self.open -= 1;
+            self.open.remove(&id);
             out.push(Command::JobDone { job: id, succeeded: job.lost == 0 });
         }
     }

@@ -26,6 +26,7 @@ impl State {
         let state = &mut self.jobs[job.index()];
         if state.trigger.is_none() {
             self.attention.push_back(job);
+            self.is_unsorted = true;
         }
         state.trigger = state.trigger.max(Some(trigger));
     }
@@ -41,15 +42,17 @@ impl State {
     }
 
     pub(super) fn call_all_steps(&mut self, trigger: Trigger) {
-        for job in 0..self.jobs.len() {
-            if self.jobs[job].remaining > 0 {
-                self.call_step(JobId::new(job), trigger);
-            }
+        let open: Vec<JobId> = self.open.iter().copied().collect();
+        for job in open {
+            self.call_step(job, trigger);
         }
     }
 
     /// The next job that needs a decision step, and why.
     pub(super) fn next_step(&mut self) -> Option<(JobId, Trigger)> {
+        if std::mem::take(&mut self.is_unsorted) {
+            self.sort_attention();
+        }
         while let Some(job) = self.attention.pop_front() {
             let state = &mut self.jobs[job.index()];
             if let Some(trigger) = state.trigger.take().filter(|_| state.remaining > 0) {

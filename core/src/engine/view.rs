@@ -2,10 +2,15 @@
 
 use mdts_dag::TaskId;
 
-use super::{JobId, Phase, State, TaskRun};
+use super::{JobId, Phase, State, Step, TaskRun, Trigger};
 use crate::NodeId;
 
 impl State {
+    /// What a policy would see of a job now.
+    pub fn step(&self, job: JobId) -> Step<'_> {
+        Step::new(self, job, Trigger::Ready)
+    }
+
     /// Time of the latest event.
     pub fn now(&self) -> f64 {
         self.now
@@ -75,7 +80,7 @@ impl State {
 
     /// Whether every job has come to its end.
     pub fn is_finished(&self) -> bool {
-        self.open == 0
+        self.open.is_empty()
     }
 
     /// What is free on a node, one number per dimension of [`crate::Instance::resources`]. Exclusive nodes are not
@@ -94,10 +99,11 @@ impl State {
         let t = &self.jobs[job.index()].tasks[task.index()];
         let Some(node) = t.node.map(|node| &self.nodes[node.index()]) else { return 0 };
         let own = t.ticket;
-        let strict = node.strict.iter().filter(|(ticket, job, task)| {
+        let strict = node.strict.iter().filter(|(_, ticket, job, task)| {
             let other = &self.jobs[job.index()].tasks[task.index()];
             other.ticket == *ticket && other.phase == Phase::Ready && *ticket < own
         });
-        strict.count() + node.arrivals.iter().take_while(|(ticket, ..)| *ticket < own).count()
+        strict.count()
+            + node.arrivals.iter().take_while(|(turn, ticket, ..)| (*turn, *ticket) < (t.turn, own)).count()
     }
 }

@@ -73,6 +73,8 @@ pub enum Entry {
         /// Why, in a word.
         why: String,
     },
+    /// Bytes that only the program which wrote them needs to understand, for journals of other things than runs.
+    Record(Vec<u8>),
 }
 
 /// What an engine was told at one moment, and what the policy decided on it.
@@ -130,6 +132,13 @@ pub enum Happening {
         #[serde(with = "plain::task")]
         task: TaskId,
     },
+    Asked {
+        job: JobId,
+        #[serde(with = "plain::task")]
+        task: TaskId,
+    },
+    Withdrawn(JobId),
+    NodeDrained(NodeId),
 }
 
 impl From<&Event> for Happening {
@@ -151,6 +160,9 @@ impl From<&Event> for Happening {
             Event::Overdue(run) => Self::Overdue(run),
             Event::Dropped { job, task } => Self::Dropped { job, task },
             Event::Retried { job, task } => Self::Retried { job, task },
+            Event::Asked { job, task } => Self::Asked { job, task },
+            Event::Withdrawn(job) => Self::Withdrawn(job),
+            Event::NodeDrained(node) => Self::NodeDrained(node),
         }
     }
 }
@@ -175,6 +187,9 @@ impl Happening {
             Self::Overdue(run) => Event::Overdue(run),
             Self::Dropped { job, task } => Event::Dropped { job, task },
             Self::Retried { job, task } => Event::Retried { job, task },
+            Self::Asked { job, task } => Event::Asked { job, task },
+            Self::Withdrawn(job) => Event::Withdrawn(job),
+            Self::NodeDrained(node) => Event::NodeDrained(node),
         }
     }
 }

@@ -30,6 +30,7 @@ impl Replay {
             Entry::Step(step) => self.step(&step),
             Entry::Snapshot(snapshot) => self.jump(&snapshot),
             Entry::Manifest(_) | Entry::Opened { .. } | Entry::Ended { .. } => Ok(()),
+            Entry::Record(_) => Err(self.strange("it is the journal of a service, not of a run")),
         }
     }
 
@@ -66,7 +67,10 @@ impl Replay {
     }
 
     fn jump(&mut self, snapshot: &Snapshot) -> Result<()> {
-        let state = State::from_bytes(&snapshot.engine, &self.instance);
+        let state = {
+            let instance = &self.instance;
+            State::from_bytes(&snapshot.engine, instance.cluster(), |_| Some(instance.clone()))
+        };
         let attempts: postcard::Result<Attempts> = postcard::from_bytes(&snapshot.runner);
         match (state, attempts) {
             (Ok(Some(state)), Ok(attempts)) if attempts.tasks() == self.instance.tasks() => {

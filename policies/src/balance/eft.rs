@@ -4,7 +4,7 @@
 //! after its data has arrived: HEFT's choice of nodes without a plan. Source for the rank: Topcuoglu, Hariri, Wu,
 //! IEEE TPDS 13(3), 2002. O(ready tasks x nodes + their dependencies) per step, O(tasks + dependencies) once per job.
 
-use mdts_core::engine::{JobId, Step};
+use mdts_core::engine::{JobId, Phase, Step, Trigger};
 use mdts_core::{Arrival, Decisions, Instance, NodeId, Placer, Result, SlotModel};
 use mdts_dag::TaskId;
 use rustc_hash::FxHashMap;
@@ -49,9 +49,12 @@ impl Eft {
     fn sort_ready(&mut self, step: &Step<'_>) {
         self.ready.clear();
         self.ready.extend(step.ready());
+        if step.trigger() >= Trigger::NodesChanged {
+            self.ranks.remove(&step.job()); // the job may have grown, too
+        }
         let ranks = self.ranks.entry(step.job()).or_insert_with(|| Ranks {
             of_task: rank::upward(step.instance()),
-            unplaced: step.instance().tasks(),
+            unplaced: step.instance().graph().tasks().filter(|t| is_open(step.phase(*t))).count(),
         });
         let rank = &ranks.of_task;
         self.ready.sort_by(|a, b| rank[b.index()].total_cmp(&rank[a.index()]));
@@ -60,6 +63,10 @@ impl Eft {
             self.ranks.remove(&step.job());
         }
     }
+}
+
+fn is_open(phase: Phase) -> bool {
+    matches!(phase, Phase::Waiting | Phase::Ready)
 }
 
 /// The node where the task is expected to finish first; among equals the lowest id.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use mdts_core::engine::{JobId, Phase, Step};
+use mdts_core::engine::{JobId, Phase, Step, Trigger};
 use mdts_core::{Arrival, Decisions, Instance, NodeId, Placer, Result, SlotModel};
 use mdts_dag::TaskId;
 use rustc_hash::FxHashMap;
@@ -242,6 +242,9 @@ impl<O: Observer> Placer for Placing<O> {
     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
         let instance = step.instance();
         self.observe(step);
+        if step.trigger() >= Trigger::NodesChanged {
+            self.jobs.remove(&step.job()); // nodes may be new, and the job may have grown
+        }
         self.taken.clear();
         self.taken.extend((0..instance.nodes()).map(|node| !takes(step, NodeId::new(node))));
         let free = self.taken.iter().filter(|taken| !**taken).count();
@@ -253,7 +256,7 @@ impl<O: Observer> Placer for Placing<O> {
             self.jobs.retain(|job, _| !step.is_over(*job));
             self.open.retain(|(job, _)| !step.is_over(*job));
             let job = Job::new(instance, &self.experience);
-            self.jobs.insert(step.job(), Running { job, placed: 0 });
+            self.jobs.insert(step.job(), Running { job, placed: placed(step) });
         }
         self.fill_window(step, free);
         let Some(Running { job, placed }) = self.jobs.get(&step.job()) else { return Ok(()) };
@@ -284,6 +287,12 @@ fn begin(seen: &Situation, i: usize, node: usize, reserved: &[(f64, f64)]) -> f6
         start = start.max(*to);
     }
     start
+}
+
+/// Tasks of the job that have left the ready ones.
+fn placed(step: &Step<'_>) -> usize {
+    let is_placed = |t: &TaskId| !matches!(step.phase(*t), Phase::Waiting | Phase::Ready);
+    step.instance().graph().tasks().filter(is_placed).count()
 }
 
 /// Whether a node may take a task now.

@@ -1,7 +1,7 @@
 //! What is known of a task that may explain its run time.
 
 use mdts_core::Node;
-use mdts_dag::{Demand, JobGraph};
+use mdts_dag::{Demand, FlatGraph, JobGraph, Task, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Result};
@@ -88,22 +88,7 @@ impl Features {
     /// The features of all tasks of a job on a node of speed 1, in the order of their ids.
     /// O(tasks + dependencies + file references).
     pub fn of_job(job: &JobGraph) -> Vec<Self> {
-        let default = Demand::default();
-        let mut all: Vec<Self> = Vec::with_capacity(job.len());
-        for task in job.tasks() {
-            let demand = task.demand.as_deref().unwrap_or(&default);
-            let bytes = |files: &[mdts_dag::FileId]| files.iter().map(|f| job.file(*f).bytes).sum::<f64>();
-            all.push(Self {
-                inputs: task.inputs.len() as f64,
-                outputs: task.outputs.len() as f64,
-                cores: demand.cores,
-                gpus: demand.gpus,
-                memory: demand.memory as f64,
-                input_bytes: bytes(&task.inputs),
-                output_bytes: bytes(&task.outputs),
-                ..Self::default()
-            });
-        }
+        let mut all: Vec<Self> = job.tasks().map(|task| Self::without_edges(job, task)).collect();
         for (parent, child, data) in job.dependencies() {
             all[parent.index()].children += 1.0;
             all[parent.index()].output_bytes += data.direct;
@@ -111,6 +96,37 @@ impl Features {
             all[child.index()].input_bytes += data.direct;
         }
         all
+    }
+
+    /// The features of one task of a job on a node of speed 1; `graph` is the job's flat form.
+    /// O(dependencies of the task + file references).
+    pub fn of_task(job: &JobGraph, graph: &FlatGraph, task: TaskId) -> Self {
+        let mut features = Self::without_edges(job, job.task(task));
+        for edge in graph.parent_edges(task) {
+            features.parents += 1.0;
+            features.input_bytes += graph.edge_direct_bytes(edge);
+        }
+        for edge in graph.child_edges(task) {
+            features.children += 1.0;
+            features.output_bytes += graph.edge_direct_bytes(*edge);
+        }
+        features
+    }
+
+    fn without_edges(job: &JobGraph, task: &Task) -> Self {
+        let default = Demand::default();
+        let demand = task.demand.as_deref().unwrap_or(&default);
+        let bytes = |files: &[mdts_dag::FileId]| files.iter().map(|f| job.file(*f).bytes).sum::<f64>();
+        Self {
+            inputs: task.inputs.len() as f64,
+            outputs: task.outputs.len() as f64,
+            cores: demand.cores,
+            gpus: demand.gpus,
+            memory: demand.memory as f64,
+            input_bytes: bytes(&task.inputs),
+            output_bytes: bytes(&task.outputs),
+            ..Self::default()
+        }
     }
 
     /// The same task of this kind on a node.

@@ -96,6 +96,7 @@ fn show(out: &mut impl Write, names: &Names, entry: Entry) -> Result<()> {
             let bytes = snapshot.engine.len() + snapshot.runner.len();
             print(out, &json!({"entry": "snapshot", "bytes": bytes}))
         }
+        Entry::Record(bytes) => print(out, &json!({"entry": "record", "bytes": bytes.len()})),
         Entry::Step(step) => show_step(out, names, &step),
     }
 }
@@ -157,5 +158,8 @@ fn event_fields(names: &Names, event: &Happening) -> (&'static str, Map<String, 
         Happening::Tick => ("tick", Map::new()),
         Happening::Dropped { task, .. } => ("dropped", task_only(task)),
         Happening::Retried { task, .. } => ("retried", task_only(task)),
+        Happening::Asked { task, .. } => ("asked", task_only(task)),
+        Happening::Withdrawn(_) => ("withdrawn", Map::new()),
+        Happening::NodeDrained(node) => ("node-drained", node_only(node)),
     }
 }

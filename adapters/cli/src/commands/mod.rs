@@ -16,6 +16,7 @@ mod predict;
 mod reproduce;
 mod retry;
 mod run;
+mod serve;
 mod status;
 mod train;
 
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     Train(train::Train),
     /// Repeat the comparison of a paper that a policy comes from
     Reproduce(reproduce::Reproduce),
+    /// Answer workflow engines that ask where their tasks are to run
+    Serve(serve::Serve),
     /// List the policies
     Policies(policies::Policies),
     /// Print a completion script for a shell
@@ -88,6 +91,7 @@ pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
         Command::Predict(command) => command.carry_out(args.quiet).map(done),
         Command::Train(command) => command.carry_out(args.quiet).map(done),
         Command::Reproduce(command) => command.carry_out(args.quiet).map(done),
+        Command::Serve(command) => command.carry_out(args.quiet).map(done),
         Command::Policies(command) => command.carry_out().map(done),
         Command::Completions(command) => command.carry_out().map(done),
     }

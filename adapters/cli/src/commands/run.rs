@@ -236,6 +236,7 @@ impl Run {
         let own_logs = self.journal.as_ref().map(|folder| folder.join(LOGS));
         let other = OtherFlags {
             policy: self.policy.as_deref(),
+            default_policy: None,
             logs: self.logs.as_deref().or(own_logs.as_deref()),
             history: self.history.path(),
             durability: self.durability,

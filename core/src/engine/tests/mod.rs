@@ -1,5 +1,6 @@
 //! Small stories, told event by event.
 
+mod demand;
 mod speculation;
 pub(crate) mod watch;
 

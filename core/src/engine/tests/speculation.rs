@@ -54,7 +54,8 @@ fn check_replay(engine: &mut Engine<Own>) -> Result<(), Error> {
     let Some(Event::Submitted(instance)) = records[0].events.first() else { panic!("submitted first") };
     assert_eq!(&State::replay(instance.cluster(), false, &records)?, engine.state());
     let bytes = engine.state().to_bytes().expect("encoded");
-    assert_eq!(State::from_bytes(&bytes, instance).expect("decoded").as_ref(), Some(engine.state()));
+    let restored = State::from_bytes(&bytes, instance.cluster(), |_| Some(instance.clone()));
+    assert_eq!(restored.expect("decoded").as_ref(), Some(engine.state()));
     Ok(())
 }
 

@@ -102,7 +102,9 @@ proptest! {
             match entry {
                 Entry::Step(step) => state.repeat(&step.record(&instance), &mut Vec::new())?,
                 Entry::Snapshot(snapshot) => {
-                    state = State::from_bytes(&snapshot.engine, &instance).expect("decoded").expect("of this job");
+                    let restored =
+                        State::from_bytes(&snapshot.engine, instance.cluster(), |_| Some(instance.clone()));
+                    state = restored.expect("decoded").expect("of this job");
                 }
                 other => panic!("unexpected {other:?}"),
             }

@@ -1,0 +1,176 @@
+//! `mdts serve`: the placement service.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mdts_core::journal::Durability;
+use mdts_core::{Cluster, Link, Network, SlotModel};
+use mdts_service::client::Client;
+use mdts_service::{Desk, Listen, Options, Server, Tls, demo};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::choice::Choice;
+use crate::error::{Error, Result};
+use crate::output;
+use crate::policy::{self, Policy};
+use crate::settings::{ModelFlags, OtherFlags, Settings};
+use crate::weights::WeightsFlag;
+
+/// Where the service listens if nothing else is said.
+const SOCKET: &str = ".mdts/service.sock";
+/// The policy if nothing names one: it decides tasks as they come, from many jobs.
+const POLICY: &str = "eft";
+
+/// Arguments of `mdts serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// Unix socket to listen on, mode 0600 [default: .mdts/service.sock, unless --listen is given]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// TCP address to listen on, for example 127.0.0.1:7077
+    #[arg(long, value_name = "ADDR", requires = "token_file")]
+    listen: Option<SocketAddr>,
+    /// File with the token that TCP clients must send
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Certificate chain in PEM, for TLS on the TCP address
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// Private key in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// Record everything in this folder, and go on with what is recorded there
+    #[arg(long, value_name = "DIR")]
+    journal: Option<PathBuf>,
+    /// What the journal survives: the death of the process, or also the loss of power [default: process]
+    #[arg(long, value_name = "WHAT", value_parser = Durability::parser(), requires = "journal")]
+    durability: Option<Durability>,
+    /// Policy, see mdts policies [default: eft]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    #[command(flatten)]
+    model: ModelFlags,
+    #[command(flatten)]
+    weights: WeightsFlag,
+    /// Seconds without a heartbeat after which a node is lost, unless it says otherwise; 0: never
+    #[arg(long, value_name = "SECS", default_value_t = 60)]
+    node_lease: u32,
+    /// Seconds of silence after which a job loses its nodes, unless it says otherwise; 0: never
+    #[arg(long, value_name = "SECS", default_value_t = 300)]
+    job_lease: u32,
+    /// Play nodes and a client, so that there is something to look at
+    #[arg(long)]
+    demo: bool,
+}
+
+impl Serve {
+    pub(super) fn carry_out(&self, quiet: bool) -> Result<()> {
+        let flags = OtherFlags {
+            policy: self.policy.as_deref(),
+            default_policy: Some(POLICY),
+            durability: self.durability,
+            weights: self.weights.path(),
+            ..OtherFlags::default()
+        };
+        let settings = Settings::load(&self.model, flags)?;
+        let info = policy::find(&settings.policy)?;
+        let policy = Policy::new(info, self.weights.load(&[info.name], &settings)?.as_ref());
+        let cluster = settings.cluster.as_deref().map(Cluster::read).transpose()?;
+        let slots = settings.slots.or(cluster.as_ref().map(Cluster::slots)).unwrap_or(SlotModel::Exclusive);
+        let network = cluster.as_ref().map(|c| c.network().clone());
+        let options = Options {
+            slots,
+            data: settings.data_model,
+            network: network.unwrap_or_else(|| Network::uniform(Link::INSTANT)),
+            node_lease: Duration::from_secs(self.node_lease.into()),
+            job_lease: Duration::from_secs(self.job_lease.into()),
+            journal: self.journal.clone(),
+            durability: settings.durability,
+            ..Options::default()
+        };
+        raise_file_limit();
+        let desk = Desk::open(&options, policy.placer(settings.seed))?;
+        if let Some(cluster) = cluster {
+            desk.register(&cluster)?;
+        }
+        // One thread decides; another one reads large graphs.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| Error::System { what: "no runtime", source })?;
+        runtime.block_on(self.answer(desk, quiet))
+    }
+
+    async fn answer(&self, desk: Arc<Desk>, quiet: bool) -> Result<()> {
+        let listen = self.listen()?;
+        let socket = listen.socket.clone();
+        let server = Server::bind(desk, listen)?;
+        if !quiet {
+            output::print(&self.greeting(socket.as_deref(), server.address()))?;
+        }
+        if let Some(socket) = socket.filter(|_| self.demo) {
+            tokio::spawn(async move {
+                if let Err(error) = demo::play(Client::unix(socket)).await {
+                    tracing::warn!(%error, "the demo has ended");
+                }
+            });
+        }
+        let listen =
+            |kind| signal(kind).map_err(|source| Error::System { what: "cannot watch signals", source });
+        let (mut interrupt, mut terminate) =
+            (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+        let stop = async move {
+            tokio::select! {
+                _ = interrupt.recv() => {},
+                _ = terminate.recv() => {},
+            }
+        };
+        Ok(server.run(stop).await?)
+    }
+
+    fn listen(&self) -> Result<Listen> {
+        let default = (self.listen.is_none() || self.demo).then(|| PathBuf::from(SOCKET));
+        let socket = self.socket.clone().or(default);
+        if let Some(folder) = socket.as_deref().and_then(Path::parent).filter(|f| *f != Path::new("")) {
+            let made = std::fs::create_dir_all(folder);
+            made.map_err(|source| Error::Output { path: folder.to_owned(), source })?;
+        }
+        let token = self.token_file.as_deref().map(|path| {
+            let token = std::fs::read_to_string(path);
+            token.map_err(|source| Error::Input { path: path.to_owned(), source })
+        });
+        let tls = self.tls_certificate.clone().zip(self.tls_key.clone());
+        Ok(Listen {
+            socket,
+            address: self.listen,
+            token: token.transpose()?.map(|token| token.trim().to_owned()),
+            tls: tls.map(|(certificate, key)| Tls { certificate, key }),
+            ..Listen::default()
+        })
+    }
+
+    fn greeting(&self, socket: Option<&Path>, address: Option<SocketAddr>) -> String {
+        let mut text = String::new();
+        if let Some(socket) = socket {
+            let socket = socket.display();
+            text += &format!("listening on {socket}\n  curl --unix-socket {socket} http://mdts/v1/jobs\n");
+        }
+        if let Some(address) = address {
+            let scheme = if self.tls_certificate.is_some() { "https" } else { "http" };
+            text += &format!(
+                "listening on {address}\n  curl -H \"Authorization: Bearer TOKEN\" {scheme}://{address}/v1/jobs\n"
+            );
+        }
+        text
+    }
+}
+
+/// Every connection is a file, and the usual limit is for fewer than the service takes.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the number of open files cannot be raised");
+    }
+}

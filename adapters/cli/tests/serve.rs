@@ -1,0 +1,192 @@
+//! `mdts serve` as a process: killed at random moments under load, nothing that it answered is lost.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use mdts_service::Error;
+use mdts_service::api::{Grant, JobState, NodeSpec, Place, PlacementState, Registration, TaskEvent, What};
+use mdts_service::client::{Client, Submission};
+
+const KILLS: usize = 100;
+const CLIENTS: usize = 4;
+/// Nothing in this test waits longer.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// The service; killed when dropped.
+struct Service(Child);
+
+impl Service {
+    fn start(folder: &Path) -> Outcome<Self> {
+        let child = Command::new(env!("CARGO_BIN_EXE_mdts"))
+            .args(["serve", "--quiet", "--socket", "s", "--journal", "state", "--node-lease", "0"])
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()?;
+        Ok(Self(child))
+    }
+
+    fn kill(&mut self) -> Outcome {
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.kill().ok(); // it may be gone already
+    }
+}
+
+/// A reproducible stream of numbers.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// What clients were told.
+#[derive(Default)]
+struct Told {
+    /// Job, task, attempt: node.
+    placed: HashMap<(String, String, u32), String>,
+    jobs: Vec<String>,
+    finished: usize,
+}
+
+/// Asks until the service is there again; what it refuses is an error.
+async fn insist<T, F: Future<Output = Result<T, Error>>>(mut ask: impl FnMut() -> F) -> Outcome<T> {
+    let begin = Instant::now();
+    loop {
+        match ask().await {
+            Err(Error::Client { .. }) if begin.elapsed() < DEADLINE => {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            told => return Ok(told?),
+        }
+    }
+}
+
+/// Runs jobs until told to stop; every request may break off at any moment and is then sent again.
+async fn work(client: Client, number: usize, told: Arc<Mutex<Told>>, stop: Arc<AtomicBool>) -> Outcome {
+    let tasks: Vec<String> = (0..8).map(|i| format!("{{name: t{i}, work: 1}}")).collect();
+    let after: Vec<String> = (0..8).map(|i| format!("t{i}")).collect();
+    let graph =
+        format!("tasks: [{}, {{name: end, work: 1, after: [{}]}}]", tasks.join(", "), after.join(", "));
+    let mut round = 0;
+    while !stop.load(Ordering::Relaxed) {
+        round += 1;
+        let how = Submission { key: Some(format!("{number}-{round}")), ..Submission::default() };
+        let job = insist(|| client.submit(graph.clone(), &how)).await?.id;
+        told.lock().expect("no panic").jobs.push(job.clone());
+        let mut after = 0;
+        loop {
+            let placed = insist(|| client.place(&job, &PLACE)).await?;
+            let starts = placed.placements.iter().filter(|p| p.state == PlacementState::Start);
+            for placement in starts {
+                let (Some(attempt), Some(node)) = (placement.attempt, placement.node.clone()) else {
+                    return Err("a grant without node".into());
+                };
+                remember(&told, &job, &placement.task, attempt, node)?;
+            }
+            let grants = insist(|| client.grants(&job, after, 0.2)).await?;
+            after = grants.after;
+            let begun: Vec<&Grant> = grants.grants.iter().filter(|grant| grant.start).collect();
+            for grant in &begun {
+                remember(&told, &job, &grant.task, grant.attempt, grant.node.clone())?;
+            }
+            let events: Vec<TaskEvent> = begun.iter().map(|g| TaskEvent::new(g, What::Finished)).collect();
+            if !events.is_empty() {
+                let heard = insist(|| client.events(&job, events.clone())).await?;
+                if let Some(refused) = heard.results.iter().find(|heard| !heard.accepted) {
+                    return Err(format!("{job}: {refused:?}").into());
+                }
+                told.lock().expect("no panic").finished += events.len();
+            }
+            if grants.ended {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+const PLACE: Place = Place { tasks: None, ahead: true };
+
+/// An attempt is on one node, whenever one asks.
+fn remember(told: &Mutex<Told>, job: &str, task: &str, attempt: u32, node: String) -> Outcome {
+    let key = (job.to_owned(), task.to_owned(), attempt);
+    match told.lock().expect("no panic").placed.insert(key, node.clone()) {
+        Some(before) if before != node => {
+            Err(format!("{job} {task}: attempt {attempt} was on {before} and is on {node}").into())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_was_answered_is_lost_when_the_service_is_killed() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let socket = folder.path().join("s");
+    let mut service = Service::start(folder.path())?;
+    let nodes =
+        (0..4).map(|i| (format!("m{i}"), NodeSpec { speed: f64::from(i + 1), ..NodeSpec::default() }));
+    let nodes = Registration { nodes: nodes.collect() };
+    let client = Client::unix(&socket);
+    insist(|| client.register_all(&nodes)).await?;
+
+    let (told, stop) = (Arc::new(Mutex::new(Told::default())), Arc::new(AtomicBool::new(false)));
+    let workers: Vec<_> = (0..CLIENTS)
+        .map(|i| tokio::spawn(work(Client::unix(&socket), i, told.clone(), stop.clone())))
+        .collect();
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..KILLS {
+        insist(|| client.nodes()).await?;
+        tokio::time::sleep(Duration::from_millis(dice.below(60))).await;
+        service.kill()?;
+        service = Service::start(folder.path())?;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for worker in workers {
+        tokio::time::timeout(DEADLINE, worker).await???;
+    }
+
+    let told = told.lock().expect("no panic");
+    assert!(told.jobs.len() >= CLIENTS, "there was load");
+    let mut grants: HashMap<(String, String, u32), String> = HashMap::new();
+    for job in &told.jobs {
+        let view = client.job(job).await?;
+        assert_eq!((view.state, view.done, view.granted), (JobState::Succeeded, 9, 9), "{job}");
+        for grant in client.grants(job, 0, 0.0).await?.grants {
+            assert!(grant.start && grant.attempt == 1, "no task was granted twice: {grant:?}");
+            let twice = grants.insert((job.clone(), grant.task, grant.attempt), grant.node);
+            assert_eq!(twice, None, "{job}");
+        }
+    }
+    assert_eq!(told.placed, grants, "every answered placement is known, and none that was not heard of");
+    assert_eq!(told.finished, 9 * told.jobs.len());
+    let (status, text) = client.exchange(&hyper::Method::GET, "/metrics", bytes::Bytes::new(), None).await?;
+    let text = String::from_utf8_lossy(&text);
+    let counts =
+        [("jobs", told.jobs.len()), ("grants", told.finished), ("finished", told.finished), ("revoked", 0)];
+    for (name, count) in counts {
+        assert!(
+            status == 200 && text.contains(&format!("\nmdts_{name}_total {count}\n")),
+            "{name} {count}: {text}"
+        );
+    }
+    println!("{KILLS} kills: {} jobs, {} tasks", told.jobs.len(), told.finished);
+    Ok(())
+}

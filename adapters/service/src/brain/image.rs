@@ -1,0 +1,182 @@
+//! The brain as bytes, for snapshots.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mdts_core::engine::{Engine, JobId, State};
+use mdts_core::{Cluster, Instance, NodeId};
+use mdts_dag::TaskId;
+use mdts_dag::format::{self, Format};
+use mdts_policies::predict::Predictor;
+use serde::{Deserialize, Serialize};
+
+use super::jobs::{Granted, JobEntry};
+use super::nodes::{self, NodeEntry};
+use super::{Brain, Totals};
+
+#[derive(Serialize, Deserialize)]
+struct Image {
+    now: f64,
+    /// Name, offer as JSON, whether it was removed.
+    nodes: Vec<(String, String, bool)>,
+    jobs: Vec<JobImage>,
+    ended: Vec<u32>,
+    clients: Vec<(String, u32)>,
+    next_client: u32,
+    totals: Totals,
+    seen: Vec<(String, u64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct JobImage {
+    id: u32,
+    client: Option<String>,
+    priority: i32,
+    share: f64,
+    lease_seconds: f64,
+    /// In the own format.
+    graph: Vec<u8>,
+    grants: Vec<Granted>,
+    lapsed: bool,
+    submitted: f64,
+    ended: Option<(f64, bool)>,
+    cancelled: bool,
+    started: Vec<(u32, u32)>,
+    failures: Vec<(u32, String)>,
+}
+
+impl Brain {
+    /// Time of the latest change.
+    pub(crate) fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// The engine's state and the rest, as bytes.
+    pub(crate) fn image(&self) -> Result<(Vec<u8>, Vec<u8>), String> {
+        let told = |error: postcard::Error| error.to_string();
+        let engine = match &self.engine {
+            Some(engine) => engine.state().to_bytes().map_err(told)?,
+            None => Vec::new(),
+        };
+        let jobs: Result<_, _> = self.jobs.iter().map(|(id, job)| job_image(*id, job)).collect();
+        let node = |node: &NodeEntry| {
+            (node.name.clone(), serde_json::to_string(&node.spec).unwrap_or_default(), node.removed)
+        };
+        let image = Image {
+            now: self.now,
+            nodes: self.nodes.iter().map(node).collect(),
+            jobs: jobs?,
+            ended: self.ended.iter().map(|id| id.get()).collect(),
+            clients: self.clients.iter().map(|(name, id)| (name.clone(), *id)).collect(),
+            next_client: self.next_client,
+            totals: self.totals,
+            seen: self.seen.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
+        };
+        Ok((engine, postcard::to_stdvec(&image).map_err(told)?))
+    }
+
+    /// Puts what the bytes say in the place of everything.
+    pub(crate) fn restore(&mut self, engine: &[u8], image: &[u8]) -> Result<(), String> {
+        let image: Image = postcard::from_bytes(image).map_err(|error| error.to_string())?;
+        self.now = image.now;
+        self.restore_nodes(image.nodes)?;
+        for job in image.jobs {
+            let (id, entry) = job_entry(job)?;
+            self.jobs.insert(id, entry);
+        }
+        self.ended = image.ended.into_iter().map(JobId::from).collect();
+        let tasks = |id: &JobId| self.jobs.get(id).map_or(0, |job| job.graph.len());
+        self.ended_tasks = self.ended.iter().map(tasks).sum();
+        self.clients = image.clients.into_iter().collect();
+        (self.next_client, self.totals) = (image.next_client, image.totals);
+        self.seen = image.seen.into_iter().map(|(kind, n)| (kind.into(), n)).collect();
+        self.restore_engine(engine)
+    }
+
+    fn restore_nodes(&mut self, nodes: Vec<(String, String, bool)>) -> Result<(), String> {
+        self.nodes.clear();
+        self.node_names.clear();
+        for (at, (name, spec, removed)) in nodes.into_iter().enumerate() {
+            let spec = serde_json::from_str(&spec).map_err(|error| error.to_string())?;
+            if !removed {
+                self.node_names.insert(name.clone(), NodeId::new(at));
+            }
+            self.nodes.push(NodeEntry { name, spec, heard: self.now, removed });
+        }
+        Ok(())
+    }
+
+    fn restore_engine(&mut self, bytes: &[u8]) -> Result<(), String> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let told = |error: mdts_core::Error| error.to_string();
+        let list = self.nodes.iter().enumerate().map(|(at, node)| nodes::node(node, at)).collect::<Vec<_>>();
+        let network = self.terms.network.resized(list.len());
+        let cluster = Arc::new(Cluster::new(list, network, self.terms.slots).map_err(told)?);
+        let nothing = Arc::new(nodes::nothing(&cluster).map_err(told)?);
+        let instance = |id: JobId| match self.jobs.get(&id) {
+            Some(job) => Instance::new(job.flat.clone(), cluster.clone(), self.terms.data).ok().map(Arc::new),
+            None => Some(nothing.clone()),
+        };
+        let state = State::from_bytes(bytes, &cluster, instance).map_err(|error| error.to_string())?;
+        let state = state.ok_or("the snapshot's engine has other nodes or jobs")?;
+        let policy = self.policy.take().ok_or("a journal has one snapshot")?;
+        let mut engine = Engine::with_state(state, policy);
+        engine.keep_records();
+        (self.engine, self.cluster, self.nothing) = (Some(engine), Some(cluster), Some(nothing));
+        Ok(())
+    }
+
+    /// Writes what was learnt of run times.
+    pub(crate) fn save_history(&self, path: &Path) -> Result<(), String> {
+        self.predictor.save(path).map_err(|error| error.to_string())
+    }
+
+    /// Knows what was learnt of run times before.
+    pub(crate) fn load_history(&mut self, path: &Path) -> Result<(), String> {
+        self.predictor = Predictor::load(path, 0).map_err(|error| error.to_string())?;
+        Ok(())
+    }
+}
+
+fn job_image(id: JobId, job: &JobEntry) -> Result<JobImage, String> {
+    let mut graph = Vec::new();
+    format::write(&job.graph, Format::Json, &mut graph).map_err(|error| error.to_string())?;
+    Ok(JobImage {
+        id: id.get(),
+        client: job.client.clone(),
+        priority: job.priority,
+        share: job.share,
+        lease_seconds: job.lease_seconds,
+        graph,
+        grants: job.grants.clone(),
+        lapsed: job.lapsed,
+        submitted: job.submitted,
+        ended: job.ended,
+        cancelled: job.cancelled,
+        started: job.started.iter().map(|(task, attempt)| (task.get(), *attempt)).collect(),
+        failures: job.failures.iter().map(|(task, why)| (task.get(), why.clone())).collect(),
+    })
+}
+
+fn job_entry(job: JobImage) -> Result<(JobId, JobEntry), String> {
+    let graph = format::read(&job.graph, Format::Json, "job").map_err(|error| error.to_string())?;
+    let entry = JobEntry {
+        client: job.client,
+        priority: job.priority,
+        share: job.share,
+        lease_seconds: job.lease_seconds,
+        flat: Arc::new(graph.freeze()),
+        graph: Arc::new(graph),
+        grants: job.grants,
+        heard: 0.0,
+        lapsed: job.lapsed,
+        submitted: job.submitted,
+        ended: job.ended,
+        cancelled: job.cancelled,
+        started: job.started.into_iter().map(|(task, attempt)| (TaskId::from(task), attempt)).collect(),
+        failures: job.failures.into_iter().map(|(task, why)| (TaskId::from(task), why)).collect(),
+    };
+    Ok((job.id.into(), entry))
+}

@@ -1,0 +1,363 @@
+//! A small client, over a Unix socket or plain TCP.
+//!
+//! ```no_run
+//! use mdts_service::api::{Place, TaskEvent, What};
+//! use mdts_service::client::{Client, Submission};
+//! # async fn run() -> mdts_service::Result<()> {
+//! let client = Client::unix("/run/mdts.sock");
+//! let job = client.submit(b"tasks: [{name: a, work: 1}]".as_slice(), &Submission::default()).await?;
+//! client.place(&job.id, &Place { ahead: true, ..Place::default() }).await?;
+//! let mut after = 0;
+//! loop {
+//!     let grants = client.grants(&job.id, after, 30.0).await?;
+//!     for grant in grants.grants.iter().filter(|grant| grant.start) {
+//!         println!("run {} on {}", grant.task, grant.node);
+//!         let event = TaskEvent::new(grant, What::Finished);
+//!         client.events(&job.id, vec![event]).await?;
+//!     }
+//!     if grants.ended {
+//!         return Ok(());
+//!     }
+//!     after = grants.after;
+//! }
+//! # }
+//! ```
+
+pub mod blocking;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::api::{
+    Batch, BatchAnswer, Events, EventsAnswer, Extension, Grant, Grants, Heartbeats, HeartbeatsAnswer, Job,
+    Node, NodeSpec, Nodes, Place, PlaceAnswer, Problem, Registration, Submitted, Task, TaskEvent, What,
+};
+use crate::{Error, Result};
+
+/// Asks a service. Several requests at a time take several connections, which are kept.
+#[derive(Debug)]
+pub struct Client {
+    place: Address,
+    token: Option<String>,
+    name: Option<String>,
+    idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
+}
+
+#[derive(Debug, Clone)]
+enum Address {
+    Unix(PathBuf),
+    Tcp(String),
+}
+
+/// How a job is to be treated; see the interface's documentation.
+#[derive(Debug, Clone, Default)]
+pub struct Submission {
+    /// Name of the graph's format; none: told by how the text begins.
+    pub format: Option<String>,
+    /// Higher comes first.
+    pub priority: i32,
+    /// Weight of the client among others.
+    pub share: Option<f64>,
+    /// Seconds of silence after which the job loses its nodes; 0: never.
+    pub lease_seconds: Option<f64>,
+    /// With a key, a submission that is sent again has one effect.
+    pub key: Option<String>,
+}
+
+impl TaskEvent {
+    /// Reports something about a granted attempt.
+    pub fn new(grant: &Grant, event: What) -> Self {
+        Self { task: grant.task.clone(), attempt: grant.attempt, event, seconds: None, reason: None }
+    }
+}
+
+impl Client {
+    /// A client of the service at a Unix socket.
+    pub fn unix(socket: impl AsRef<Path>) -> Self {
+        Self::new(Address::Unix(socket.as_ref().to_owned()), None)
+    }
+
+    /// A client of the service at `host:port`, without TLS.
+    pub fn tcp(address: impl Into<String>, token: impl Into<String>) -> Self {
+        Self::new(Address::Tcp(address.into()), Some(token.into()))
+    }
+
+    fn new(place: Address, token: Option<String>) -> Self {
+        Self { place, token, name: None, idle: Mutex::default() }
+    }
+
+    /// Jobs that are submitted from now on belong to the client of this name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Registers a node, or tells that it is alive.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn register(&self, name: &str, spec: &NodeSpec) -> Result<Node> {
+        self.send(Method::PUT, &format!("/v1/nodes/{}", escape(name)), Some(spec), None).await
+    }
+
+    /// Registers many nodes.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn register_all(&self, nodes: &Registration) -> Result<Nodes> {
+        self.send(Method::POST, "/v1/nodes", Some(nodes), None).await
+    }
+
+    /// Tells that nodes are alive.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn heartbeats(&self, nodes: Vec<String>) -> Result<HeartbeatsAnswer> {
+        self.send(Method::POST, "/v1/heartbeats", Some(&Heartbeats { nodes }), None).await
+    }
+
+    /// The nodes.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn nodes(&self) -> Result<Nodes> {
+        self.send(Method::GET, "/v1/nodes", NOTHING, None).await
+    }
+
+    /// Submits a graph.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn submit(&self, graph: impl Into<Bytes>, how: &Submission) -> Result<Submitted> {
+        let mut path = format!("/v1/jobs?priority={}", how.priority);
+        // Writing to a string does not fail.
+        if let Some(format) = &how.format {
+            _ = write!(path, "&format={}", escape(format));
+        }
+        if let Some(share) = how.share {
+            _ = write!(path, "&share={share}");
+        }
+        if let Some(seconds) = how.lease_seconds {
+            _ = write!(path, "&lease_seconds={seconds}");
+        }
+        let answer = self.exchange(&Method::POST, &path, graph.into(), how.key.as_deref()).await?;
+        self.understand(answer)
+    }
+
+    /// How a job stands.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn job(&self, job: &str) -> Result<Job> {
+        self.send(Method::GET, &format!("/v1/jobs/{job}"), NOTHING, None).await
+    }
+
+    /// Adds tasks to a job.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn extend(&self, job: &str, tasks: &Extension) -> Result<Job> {
+        self.send(Method::POST, &format!("/v1/jobs/{job}/extend"), Some(tasks), None).await
+    }
+
+    /// Cancels a job, or forgets one that has ended.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn cancel(&self, job: &str) -> Result<Job> {
+        self.send(Method::DELETE, &format!("/v1/jobs/{job}"), NOTHING, None).await
+    }
+
+    /// Places tasks in one decision step.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn place(&self, job: &str, tasks: &Place) -> Result<PlaceAnswer> {
+        self.send(Method::POST, &format!("/v1/jobs/{job}/place"), Some(tasks), None).await
+    }
+
+    /// What was granted after a number; waits up to `wait` seconds, at most 60, if that is nothing.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn grants(&self, job: &str, after: u64, wait: f64) -> Result<Grants> {
+        self.send(Method::GET, &format!("/v1/jobs/{job}/grants?after={after}&wait={wait}"), NOTHING, None)
+            .await
+    }
+
+    /// Reports what has happened.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn events(&self, job: &str, events: Vec<TaskEvent>) -> Result<EventsAnswer> {
+        self.send(Method::POST, &format!("/v1/jobs/{job}/events"), Some(&Events { events }), None).await
+    }
+
+    /// Why a task is where it is.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn task(&self, job: &str, task: &str) -> Result<Task> {
+        self.send(Method::GET, &format!("/v1/jobs/{job}/tasks/{}", escape(task)), NOTHING, None).await
+    }
+
+    /// Makes several calls at once.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn batch(&self, calls: &Batch) -> Result<BatchAnswer> {
+        self.send(Method::POST, "/v1/batch", Some(calls), None).await
+    }
+
+    /// Sends any request; the calls above are made of it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with what the service said, [`Error::Client`] if it could not be reached or understood.
+    pub async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+        key: Option<&str>,
+    ) -> Result<T> {
+        let body = body.map(serde_json::to_vec).transpose().map_err(|error| self.failed(&error))?;
+        let answer = self.exchange(&method, path, body.unwrap_or_default().into(), key).await?;
+        self.understand(answer)
+    }
+
+    fn understand<T: DeserializeOwned>(&self, (status, body): (u16, Bytes)) -> Result<T> {
+        if (200..300).contains(&status) {
+            return serde_json::from_slice(&body).map_err(|error| self.failed(&error));
+        }
+        let unclear = || Problem::internal(format!("{status} {}", String::from_utf8_lossy(&body)));
+        Err(Error::Refused(serde_json::from_slice(&body).unwrap_or_else(|_| unclear())))
+    }
+
+    /// Sends a request and returns status and body, whatever they are. A kept connection may have been closed in the
+    /// meantime; what may be repeated is then sent once more.
+    ///
+    /// # Errors
+    /// [`Error::Client`].
+    pub async fn exchange(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Bytes,
+        key: Option<&str>,
+    ) -> Result<(u16, Bytes)> {
+        let may_repeat = key.is_some() || *method == Method::GET || *method == Method::PUT;
+        let kept = self.connections().pop();
+        if let Some(connection) = kept.filter(SendRequest::is_ready) {
+            let sent = self.send_on(connection, method, path, body.clone(), key).await;
+            if sent.is_ok() || !may_repeat {
+                return sent;
+            }
+        }
+        let connection = self.connect().await?;
+        self.send_on(connection, method, path, body, key).await
+    }
+
+    async fn send_on(
+        &self,
+        mut connection: SendRequest<Full<Bytes>>,
+        method: &Method,
+        path: &str,
+        body: Bytes,
+        key: Option<&str>,
+    ) -> Result<(u16, Bytes)> {
+        let mut request = Request::builder().method(method).uri(path).header("host", "mdts");
+        let headers = [
+            ("idempotency-key", key.map(str::to_owned)),
+            ("mdts-client", self.name.clone()),
+            ("authorization", self.token.as_ref().map(|token| format!("Bearer {token}"))),
+        ];
+        for (name, value) in headers {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
+        }
+        let request = request.body(Full::new(body)).map_err(|error| self.failed(&error))?;
+        let response = connection.send_request(request).await.map_err(|error| self.failed(&error))?;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.map_err(|error| self.failed(&error))?.to_bytes();
+        self.connections().push(connection);
+        Ok((status, body))
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>> {
+        match &self.place {
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path).await.map_err(|error| self.failed(&error))?;
+                self.shake_hands(stream).await
+            }
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(address).await.map_err(|error| self.failed(&error))?;
+                stream.set_nodelay(true).map_err(|error| self.failed(&error))?;
+                self.shake_hands(stream).await
+            }
+        }
+    }
+
+    async fn shake_hands(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<SendRequest<Full<Bytes>>> {
+        let (sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.failed(&error))?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "the connection to the service broke off");
+            }
+        });
+        Ok(sender)
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Vec<SendRequest<Full<Bytes>>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, error: &dyn std::error::Error) -> Error {
+        let place = match &self.place {
+            Address::Unix(path) => path.display().to_string(),
+            Address::Tcp(address) => address.clone(),
+        };
+        let cause = error.source().map_or(String::new(), |source| format!(": {source}"));
+        Error::Client { place, message: format!("{error}{cause}") }
+    }
+}
+
+/// No body.
+const NOTHING: Option<&()> = None;
+
+/// A name as one segment of a path.
+fn escape(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            _ = write!(escaped, "%{byte:02X}");
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_become_segments() {
+        assert_eq!(super::escape("a/b c%\u{e9}"), "a%2Fb%20c%25%C3%A9");
+    }
+}

@@ -1,0 +1,269 @@
+//! Listeners and connections.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use super::body::Bodies;
+use super::metrics::Metrics;
+use super::router::{Shared, router};
+use super::tls::acceptor;
+use crate::{Desk, Error, Listen, Result};
+
+/// How often leases are looked after.
+const TICK: Duration = Duration::from_millis(200);
+/// What requests that have begun get when the service stops.
+const GRACE: Duration = Duration::from_secs(5);
+/// Most bytes of a request's head.
+const LARGEST_HEAD: usize = 64 << 10;
+/// Shortest token, in bytes.
+const SHORTEST_TOKEN: usize = 16;
+
+/// A service that listens and does not answer yet.
+pub struct Server {
+    desk: Arc<Desk>,
+    shared: Arc<Shared>,
+    listen: Listen,
+    unix: Option<UnixListener>,
+    tcp: Option<TcpListener>,
+    tls: Option<TlsAcceptor>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("unix", &self.unix).field("tcp", &self.tcp).finish_non_exhaustive()
+    }
+}
+
+/// Listens and answers until `stop` is done.
+///
+/// # Errors
+/// As for [`Server::bind`] and [`Server::run`].
+pub async fn serve(desk: Arc<Desk>, listen: Listen, stop: impl Future<Output = ()>) -> Result<()> {
+    Server::bind(desk, listen)?.run(stop).await
+}
+
+impl Server {
+    /// Opens the socket and the address. A socket that a dead service left behind is replaced.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] if that is not possible, [`Error::Setting`] if a token is missing or too short or nothing is to be
+    /// listened on, [`Error::File`] for TLS files.
+    pub fn bind(desk: Arc<Desk>, listen: Listen) -> Result<Self> {
+        if listen.socket.is_none() && listen.address.is_none() {
+            return Err(Error::Setting("nothing to listen on; give a socket or an address".to_owned()));
+        }
+        if listen.address.is_some() && listen.token.as_ref().is_none_or(|t| t.len() < SHORTEST_TOKEN) {
+            let message = format!("an address needs a token of at least {SHORTEST_TOKEN} bytes");
+            return Err(Error::Setting(message));
+        }
+        let tls = listen.tls.as_ref().map(acceptor).transpose()?;
+        let unix = listen.socket.as_deref().map(bind_unix).transpose()?;
+        let tcp = listen.address.map(bind_tcp).transpose()?;
+        let bodies = Bodies::new(listen.patience, listen.largest_graph);
+        let shared = Arc::new(Shared { desk: desk.clone(), bodies, metrics: Metrics::default() });
+        Ok(Self { desk, shared, listen, unix, tcp, tls })
+    }
+
+    /// The TCP address, with its real port.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.tcp.as_ref()?.local_addr().ok()
+    }
+
+    /// Answers until `stop` is done; requests that have begun by then get five seconds.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] if nothing can be recorded any more.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<()> {
+        let (stopping, watcher) = watch::channel(false);
+        let limit = Arc::new(Semaphore::new(self.listen.connections));
+        let doors = Doors { limit, watcher, idle: self.listen.idle };
+        let mut tasks = JoinSet::new();
+        if let Some(unix) = self.unix {
+            tasks.spawn(accept_unix(unix, router(self.shared.clone(), None), doors.clone()));
+        }
+        if let Some(tcp) = self.tcp {
+            let token = self.listen.token.as_deref().map(Arc::from);
+            tasks.spawn(accept_tcp(tcp, self.tls, router(self.shared, token), doors));
+        }
+        let ended = tokio::select! {
+            () = stop => Ok(()),
+            ended = look_after(&self.desk) => ended,
+        };
+        stopping.send_replace(true);
+        _ = tokio::time::timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await;
+        if let Some(socket) = &self.listen.socket {
+            _ = std::fs::remove_file(socket); // it may have been removed by others
+        }
+        ended
+    }
+}
+
+async fn look_after(desk: &Desk) -> Result<()> {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        desk.tick()?;
+    }
+}
+
+/// What all connections share.
+#[derive(Debug, Clone)]
+struct Doors {
+    limit: Arc<Semaphore>,
+    watcher: watch::Receiver<bool>,
+    idle: Duration,
+}
+
+impl Doors {
+    /// Returns when the service stops.
+    async fn stopped(&mut self) {
+        _ = self.watcher.wait_for(|stops| *stops).await; // an error says that the server is gone
+    }
+
+    /// Waits for room for a connection; none when the service stops.
+    async fn room(&mut self) -> Option<OwnedSemaphorePermit> {
+        tokio::select! {
+            permit = self.limit.clone().acquire_owned() => permit.ok(),
+            () = self.stopped() => None,
+        }
+    }
+}
+
+async fn accept_unix(listener: UnixListener, router: Router, mut doors: Doors) {
+    let mut connections = JoinSet::new();
+    while let Some(permit) = doors.room().await {
+        while connections.try_join_next().is_some() {}
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(converse(stream, router.clone(), doors.clone(), permit))),
+                Err(error) => accept_later(&error).await,
+            },
+            () = doors.stopped() => break,
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+async fn accept_tcp(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, mut doors: Doors) {
+    let mut connections = JoinSet::new();
+    while let Some(permit) = doors.room().await {
+        while connections.try_join_next().is_some() {}
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    _ = stream.set_nodelay(true); // latency only
+                    let (router, doors, tls) = (router.clone(), doors.clone(), tls.clone());
+                    connections.spawn(async move {
+                        match tls {
+                            None => converse(stream, router, doors, permit).await,
+                            Some(tls) => {
+                                let greeting = tokio::time::timeout(doors.idle, tls.accept(stream)).await;
+                                if let Ok(Ok(stream)) = greeting {
+                                    converse(stream, router, doors, permit).await;
+                                }
+                            }
+                        }
+                    });
+                }
+                Err(error) => accept_later(&error).await,
+            },
+            () = doors.stopped() => break,
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+/// Out of file descriptors, for example: others will be closed.
+async fn accept_later(error: &io::Error) {
+    tracing::warn!(%error, "a connection cannot be accepted");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+/// Answers the requests of one connection.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    mut doors: Doors,
+    _permit: OwnedSemaphorePermit,
+) {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(doors.idle).max_buf_size(LARGEST_HEAD);
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = doors.stopped() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+fn bind_tcp(address: SocketAddr) -> Result<TcpListener> {
+    let failed = |source| Error::Listen { place: address.to_string(), source, hint: "" };
+    let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    TcpListener::from_std(listener).map_err(failed)
+}
+
+/// Makes the socket where nobody else can reach it, and moves it to its place when it has its mode.
+fn bind_unix(path: &Path) -> Result<UnixListener> {
+    let failed = |source| Error::Listen { place: path.display().to_string(), source, hint: "" };
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            let source = io::ErrorKind::AlreadyExists.into();
+            let hint = "; there is a file that is no socket, name another path";
+            return Err(Error::Listen { place: path.display().to_string(), source, hint });
+        }
+        Ok(_) if std::os::unix::net::UnixStream::connect(path).is_ok() => {
+            let source = io::ErrorKind::AddrInUse.into();
+            let hint = "; another service answers there";
+            return Err(Error::Listen { place: path.display().to_string(), source, hint });
+        }
+        _ => {}
+    }
+    let private = private_folder(path).map_err(failed)?;
+    let inner = private.join("s");
+    let bound = UnixListener::bind(&inner).and_then(|listener| {
+        std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o600))?;
+        std::fs::rename(&inner, path)?;
+        Ok(listener)
+    });
+    _ = std::fs::remove_file(&inner); // it is there only after an error
+    _ = std::fs::remove_dir(&private);
+    bound.map_err(failed)
+}
+
+/// Makes a folder that only this user can enter. Others of that name were left behind by services that were killed.
+fn private_folder(path: &Path) -> io::Result<PathBuf> {
+    const TRIES: u32 = 1000;
+    let beside = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let mut number = 0;
+    loop {
+        let folder = beside.join(format!(".mdts-{}-{number}", std::process::id()));
+        match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < TRIES => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}

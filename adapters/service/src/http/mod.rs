@@ -1,0 +1,16 @@
+//! The desk over HTTP/1.1.
+
+mod answer;
+mod body;
+mod jobs;
+mod listen;
+mod metrics;
+mod nodes;
+mod openapi;
+mod operation;
+mod place;
+mod router;
+mod tls;
+
+pub use listen::{Server, serve};
+pub use openapi::openapi;

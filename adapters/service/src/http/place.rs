@@ -1,0 +1,170 @@
+//! Placements, grants, reports, and several calls in one.
+
+#![allow(unused_qualifications)] // in what utoipa makes of parameters
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, Request, State};
+use axum::response::IntoResponse;
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde_json::Value;
+use tower_service::Service;
+use utoipa::IntoParams;
+
+use super::answer::{Told, ok};
+use super::body::LARGEST;
+use super::jobs::heard;
+use super::router::{Shared, job_id, path, query};
+use crate::api::{
+    Batch, BatchAnswer, Call, CallAnswer, Events, EventsAnswer, Grants, Place, PlaceAnswer, Problem,
+};
+use crate::brain::{Brain, Change, Outcome};
+
+/// Most calls in a batch.
+const MOST_CALLS: usize = 1000;
+/// Longest wait for grants, in seconds.
+const LONGEST_WAIT: f64 = 60.0;
+
+type Id = Result<Path<String>, PathRejection>;
+
+/// Place tasks in one decision step. A request that is sent again gets the present state of the same placements.
+#[utoipa::path(post, path = "/v1/jobs/{job}/place", tag = "placement", params(("job" = String, Path)), request_body = Place,
+    responses((status = 200, body = PlaceAnswer), (status = 400, body = Problem), (status = 404, body = Problem)))]
+pub(super) async fn place(State(shared): State<Arc<Shared>>, id: Id, request: Request) -> Told {
+    let job = job_id(&path(id)?)?;
+    let content = shared.bodies.read(request, LARGEST).await?;
+    let wanted: Place = content.json()?;
+    let tasks = std::cell::RefCell::new(Vec::new());
+    let plan = |brain: &mut Brain| {
+        brain.hear_job(job)?;
+        let (all, new) = brain.wanted(job, &wanted)?;
+        tasks.replace(all);
+        Ok((!new.is_empty()).then(|| Change::asked(job, &new)))
+    };
+    let view = |brain: &Brain, _: Outcome| {
+        let placements = tasks.take().into_iter().map(|task| brain.placement(job, task));
+        let placements = placements.collect::<Result<_, _>>()?;
+        Ok((200, PlaceAnswer { placements, after: brain.latest_grant(job)? }))
+    };
+    Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())
+}
+
+/// From which grant on, and how long to wait for one.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct From {
+    /// Grants after this number.
+    #[serde(default)]
+    after: u64,
+    /// Seconds to wait until there is one or the job has ended, at most 60.
+    #[serde(default)]
+    #[param(minimum = 0.0, maximum = 60.0)]
+    wait: f64,
+}
+
+/// List what was granted and what lost its node, and wait for it if there is nothing.
+#[utoipa::path(get, path = "/v1/jobs/{job}/grants", tag = "placement", params(("job" = String, Path), From),
+    responses((status = 200, body = Grants), (status = 400, body = Problem), (status = 404, body = Problem)))]
+pub(super) async fn grants(
+    State(shared): State<Arc<Shared>>,
+    id: Id,
+    from: Result<Query<From>, QueryRejection>,
+) -> Told {
+    let (job, from) = (job_id(&path(id)?)?, query(from)?);
+    if !(0.0..=LONGEST_WAIT).contains(&from.wait) {
+        return Err(Problem::unusable("wait must be 0 to 60 seconds"));
+    }
+    let deadline = tokio::time::Instant::now() + Duration::from_secs_f64(from.wait);
+    heard(&shared, job, |_| Ok(()))?;
+    loop {
+        let bell = shared.desk.bell(job);
+        let mut rings = std::pin::pin!(bell.notified());
+        rings.as_mut().enable(); // what happens from here on is not missed
+        let grants = heard(&shared, job, |brain| brain.grants(job, from.after))?;
+        let is_over = tokio::time::Instant::now() >= deadline;
+        if !grants.grants.is_empty() || grants.ended || is_over {
+            return ok(&grants);
+        }
+        // Waiting is a sign of life, which is given at least every second.
+        let soon = tokio::time::Instant::now() + Duration::from_secs(1);
+        _ = tokio::time::timeout_at(deadline.min(soon), rings).await;
+    }
+}
+
+/// Report what has happened to attempts. A report that is sent again counts once.
+#[utoipa::path(post, path = "/v1/jobs/{job}/events", tag = "placement", params(("job" = String, Path)), request_body = Events,
+    responses((status = 200, body = EventsAnswer), (status = 400, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
+pub(super) async fn events(State(shared): State<Arc<Shared>>, id: Id, request: Request) -> Told {
+    let job = job_id(&path(id)?)?;
+    let content = shared.bodies.read(request, LARGEST).await?;
+    let told: Events = content.json()?;
+    let reports = std::cell::RefCell::new(Vec::new());
+    let plan = |brain: &mut Brain| {
+        brain.hear_job(job)?;
+        let events = brain.reports(job, &told.events)?;
+        reports.replace(events.clone());
+        Ok((!events.is_empty()).then_some(Change::Events { job: job.get(), events }))
+    };
+    let view = |brain: &Brain, outcome: Outcome| {
+        let results = match outcome {
+            Outcome::Heard(results) => results,
+            _ => Vec::new(),
+        };
+        Ok((200, brain.events_answer(job, &reports.borrow(), results)))
+    };
+    Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())
+}
+
+/// Make several calls, one after the other, in one request.
+#[utoipa::path(post, path = "/v1/batch", tag = "placement", request_body = Batch,
+    responses((status = 200, body = BatchAnswer), (status = 400, body = Problem), (status = 422, body = Problem)))]
+pub(super) async fn batch(State((shared, router)): State<(Arc<Shared>, Router)>, request: Request) -> Told {
+    let content = shared.bodies.read(request, shared.bodies.largest_graph).await?;
+    let batch: Batch = content.json()?;
+    if batch.calls.len() > MOST_CALLS {
+        return Err(Problem::unusable(format!("a batch has at most {MOST_CALLS} calls")));
+    }
+    let mut answers = Vec::with_capacity(batch.calls.len());
+    for call in batch.calls {
+        let answer = match carry_out(router.clone(), call, content.client.as_deref()).await {
+            Ok(answer) => answer,
+            Err(problem) => {
+                CallAnswer { status: problem.status, body: serde_json::to_value(problem).unwrap_or_default() }
+            }
+        };
+        answers.push(answer);
+    }
+    ok(&BatchAnswer { answers })
+}
+
+async fn carry_out(mut router: Router, call: Call, client: Option<&str>) -> Result<CallAnswer, Problem> {
+    if !call.path.starts_with("/v1/") || call.path.contains("wait=") {
+        return Err(Problem::unusable("a call's path begins with /v1/ and does not wait"));
+    }
+    let body = match &call.body {
+        None => Body::empty(),
+        Some(Value::String(text)) => Body::from(text.clone()),
+        Some(body) => Body::from(body.to_string()),
+    };
+    let mut request = axum::http::Request::builder().method(call.method.as_str()).uri(&call.path);
+    if let Some(key) = &call.key {
+        request = request.header("idempotency-key", key);
+    }
+    if let Some(client) = client {
+        request = request.header("mdts-client", client);
+    }
+    let request = request.body(body).map_err(|error| Problem::unusable(format!("the call: {error}")))?;
+    let response = match router.call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    let status = response.status().as_u16();
+    let bytes = response.into_body().collect().await.map_err(|error| Problem::internal(error.to_string()))?;
+    Ok(CallAnswer { status, body: serde_json::from_slice(&bytes.to_bytes()).unwrap_or_default() })
+}

@@ -1,0 +1,121 @@
+//! Which path leads where, behind tokens, measured.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post, put};
+use mdts_core::engine::JobId;
+use subtle::ConstantTimeEq;
+use tracing::Instrument;
+
+use super::body::Bodies;
+use super::metrics::Metrics;
+use super::{jobs, nodes, operation, place};
+use crate::Desk;
+use crate::api::Problem;
+
+/// What all handlers share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) desk: Arc<Desk>,
+    pub(super) bodies: Bodies,
+    pub(super) metrics: Metrics,
+}
+
+/// The router; with a token, all but health needs it.
+pub(super) fn router(shared: Arc<Shared>, token: Option<Arc<str>>) -> Router {
+    let inner = routes().with_state(shared.clone());
+    let batch =
+        Router::new().route("/v1/batch", post(place::batch)).with_state((shared.clone(), inner.clone()));
+    let all = inner.merge(batch).fallback(unknown).method_not_allowed_fallback(wrong_method);
+    let all = match token {
+        Some(token) => all.layer(middleware::from_fn_with_state(token, authorize)),
+        None => all,
+    };
+    all.layer(middleware::from_fn_with_state(shared, measure))
+}
+
+fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/healthz", get(operation::health))
+        .route("/readyz", get(operation::readiness))
+        .route("/metrics", get(operation::metrics))
+        .route("/openapi.json", get(operation::document))
+        .route("/v1/nodes", get(nodes::list).post(nodes::register_all))
+        .route("/v1/nodes/{node}", put(nodes::register).get(nodes::show).delete(nodes::remove))
+        .route("/v1/nodes/{node}/heartbeat", post(nodes::heartbeat))
+        .route("/v1/nodes/{node}/drain", post(nodes::drain).merge(delete(nodes::undrain)))
+        .route("/v1/heartbeats", post(nodes::heartbeats))
+        .route("/v1/jobs", post(jobs::submit).get(jobs::list))
+        .route("/v1/jobs/{job}", get(jobs::show).delete(jobs::cancel))
+        .route("/v1/jobs/{job}/extend", post(jobs::extend))
+        .route("/v1/jobs/{job}/tasks", get(jobs::tasks))
+        .route("/v1/jobs/{job}/tasks/{task}", get(jobs::task))
+        .route("/v1/jobs/{job}/place", post(place::place))
+        .route("/v1/jobs/{job}/grants", get(place::grants))
+        .route("/v1/jobs/{job}/events", post(place::events))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+}
+
+async fn unknown(request: Request) -> Problem {
+    let path = request.uri().path().chars().take(200).collect::<String>();
+    Problem::not_found(format!("there is no path {}; /openapi.json lists all", path.escape_debug()))
+}
+
+async fn wrong_method(request: Request) -> Problem {
+    Problem::method_not_allowed(format!("{} is none of them; /openapi.json lists all", request.method()))
+}
+
+/// Lets through who knows the token. The comparison takes the same time wherever a token of the right length differs.
+async fn authorize(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
+    let is_open = matches!(request.uri().path(), "/healthz" | "/readyz");
+    let sent = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
+    let sent = sent.and_then(|value| value.strip_prefix(b"Bearer "));
+    if is_open || sent.is_some_and(|sent| sent.ct_eq(token.as_bytes()).into()) {
+        return next.run(request).await;
+    }
+    let detail = match sent {
+        None => "send the header Authorization: Bearer TOKEN, with the token of the service's token file",
+        Some(_) => "the token is not that of the service's token file",
+    };
+    Problem::unauthorized(detail).into_response()
+}
+
+async fn measure(State(shared): State<Arc<Shared>>, request: Request<Body>, next: Next) -> Response {
+    let begin = Instant::now();
+    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let method = request.method().clone();
+    let span = tracing::debug_span!("request", %method, path = request.uri().path());
+    let response = next.run(request).instrument(span.clone()).await;
+    let (status, took) = (response.status().as_u16(), begin.elapsed());
+    span.in_scope(|| tracing::debug!(status, seconds = took.as_secs_f64(), "answered"));
+    shared.metrics.answered(method.as_str(), path.as_deref().unwrap_or("other"), status, took);
+    response
+}
+
+/// The job that a path names, as in `j12`.
+pub(super) fn job_id(text: &str) -> Result<JobId, Problem> {
+    let number = text.strip_prefix('j').filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
+    let number = number.and_then(|n| n.parse::<u32>().ok()).map(JobId::from);
+    number.ok_or_else(|| {
+        Problem::not_found(format!("'{}' names no job; job ids look like j12", text.escape_debug()))
+    })
+}
+
+pub(super) fn path<T>(found: Result<axum::extract::Path<T>, PathRejection>) -> Result<T, Problem> {
+    found.map(|found| found.0).map_err(|error| Problem::bad_request(format!("the path: {error}")))
+}
+
+pub(super) fn query<T>(found: Result<axum::extract::Query<T>, QueryRejection>) -> Result<T, Problem> {
+    found
+        .map(|found| found.0)
+        .map_err(|error| Problem::bad_request(format!("the query: {}", error.body_text())))
+}

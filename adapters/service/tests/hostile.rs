@@ -1,0 +1,219 @@
+//! Clients that do what no client should.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use common::{DEADLINE, DIAMOND, Outcome, Service, node, status, submit};
+use mdts_service::client::{Client, Submission};
+use mdts_service::{Desk, Error, Listen, Options, Server, Tls};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+
+const TOKEN: &str = "correct-horse-battery";
+
+/// Sends bytes and returns what comes back until the connection is closed.
+async fn raw(socket: &Path, bytes: &[u8]) -> std::io::Result<String> {
+    let mut stream = UnixStream::connect(socket).await?;
+    stream.write_all(bytes).await?;
+    let mut answer = Vec::new();
+    tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await??;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn post(path: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+fn expect(answer: &str, status: u16, what: &str) {
+    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{what}: {answer}");
+    assert!(answer.contains("application/problem+json"), "{what}: {answer}");
+}
+
+#[tokio::test]
+async fn requests_that_make_no_sense() -> Outcome {
+    let service = Service::start()?;
+    service.client().register("m", &node(1.0)).await?;
+    let job = submit(&service.client(), DIAMOND).await?;
+    let place = format!("/v1/jobs/{job}/place");
+    let deep = "[".repeat(100_000);
+    let bodies: [(&str, &str, u16); 12] = [
+        (&place, "{", 400),
+        (&place, "{\"tasks\": 7}", 400),
+        (&place, "{\"task\": [\"a\"]}", 400),
+        (&place, &deep, 400),
+        (&place, "\u{0}\u{1}", 400),
+        ("/v1/jobs/j4294967296/place", "{}", 404),
+        ("/v1/jobs/jj/place", "{}", 404),
+        ("/v1/jobs/%ff/place", "{}", 400),
+        ("/v1/nothing", "{}", 404),
+        ("/v1/jobs?priority=x", DIAMOND, 400),
+        ("/v1/jobs?share=NaN", DIAMOND, 422),
+        ("/v1/jobs?color=red", DIAMOND, 400),
+    ];
+    for (path, body, status) in bodies {
+        let shown = body.chars().take(40).collect::<String>();
+        expect(&raw(&service.socket, &post(path, body)).await?, status, &format!("{path} {shown}"));
+    }
+    for node in ["{\"speed\": 0}", "{\"speed\": -1}", "{\"speed\": 1e300}", "{\"memory\": 0, \"cores\": -3}"]
+    {
+        let body = format!("{{\"nodes\": {{\"x\": {node}}}}}");
+        expect(&raw(&service.socket, &post("/v1/nodes", &body)).await?, 422, node);
+    }
+    let unknown = b"BREW / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    assert!(raw(&service.socket, unknown).await?.starts_with("HTTP/1.1 404"));
+    let wrong = b"PUT /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    expect(&raw(&service.socket, wrong).await?, 405, "PUT");
+    assert!(raw(&service.socket, b"garbage\r\n\r\n").await?.starts_with("HTTP/1.1 400"));
+    let head = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200_000));
+    // The service hangs up, perhaps before all is sent.
+    assert!(
+        raw(&service.socket, head.as_bytes()).await.map_or(true, |told| told.starts_with("HTTP/1.1 431"))
+    );
+    assert_eq!(service.client().job(&job).await?.tasks, 4, "it still answers");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn bodies_that_are_too_large_or_too_slow() -> Outcome {
+    let listen = Listen {
+        patience: Duration::from_millis(300),
+        idle: Duration::from_millis(600),
+        largest_graph: 2 << 20,
+        ..Listen::default()
+    };
+    let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
+    let head = |length: usize| {
+        format!("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n")
+    };
+    expect(&raw(&service.socket, head(1 << 40).as_bytes()).await?, 413, "told beforehand");
+    let chunk = "x".repeat(1 << 16);
+    let mut chunked =
+        b"POST /v1/batch HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+            .to_vec();
+    for _ in 0..40 {
+        chunked.extend(format!("10000\r\n{chunk}\r\n").bytes());
+    }
+    let mut stream = UnixStream::connect(&service.socket).await?;
+    _ = stream.write_all(&chunked).await; // the service may hang up before all is sent
+    let mut answer = vec![0; 12];
+    tokio::time::timeout(DEADLINE, stream.read_exact(&mut answer)).await??;
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 413");
+    expect(&raw(&service.socket, head(100).as_bytes()).await?, 408, "nothing follows");
+    assert_eq!(
+        raw(&service.socket, b"GET /v1/jobs HT").await?.find("200 OK"),
+        None,
+        "half a head is given up"
+    );
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn tcp_needs_the_token() -> Outcome {
+    let address = Some("127.0.0.1:0".parse()?);
+    let refused = |token: Option<&str>| {
+        let desk = Desk::open(&Options::default(), mdts_policies::find("eft")?.placer(0))?;
+        let listen = Listen { address, token: token.map(str::to_owned), ..Listen::default() };
+        Ok::<_, Box<dyn std::error::Error>>(matches!(Server::bind(desk, listen), Err(Error::Setting(_))))
+    };
+    assert!(refused(None)? && refused(Some("short"))?);
+    let listen = Listen { address, token: Some(TOKEN.into()), ..Listen::default() };
+    let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
+    let at = service.address.map(|a| a.to_string()).unwrap_or_default();
+    for wrong in ["correct-horse-batterz", "correct", "", "correct-horse-battery2"] {
+        assert_eq!(status(Client::tcp(&at, wrong).nodes().await), 401, "{wrong}");
+    }
+    assert_eq!(Client::tcp(&at, TOKEN).nodes().await?.nodes, []);
+    let mut stream = TcpStream::connect(&at).await?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    assert!(answer.starts_with("HTTP/1.1 200"), "health needs no token");
+    let mode = std::fs::metadata(&service.socket)?.permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn tls_is_spoken_on_the_address() -> Outcome {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let tls = Tls { certificate: data.join("certificate.pem"), key: data.join("key.pem") };
+    let listen = Listen {
+        address: Some("127.0.0.1:0".parse()?),
+        token: Some(TOKEN.into()),
+        tls: Some(tls),
+        ..Listen::default()
+    };
+    let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
+    let at = service.address.map(|a| a.port()).unwrap_or_default();
+    let ca = data.join("certificate.pem");
+    let output = tokio::process::Command::new("curl")
+        .args(["-sSf", "--max-time", "20", "--resolve", &format!("mdts.test:{at}:127.0.0.1"), "--cacert"])
+        .arg(&ca)
+        .args(["-H", &format!("Authorization: Bearer {TOKEN}"), &format!("https://mdts.test:{at}/v1/nodes")])
+        .output()
+        .await?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), r#"{"nodes":[]}"#);
+    assert!(Client::tcp(format!("127.0.0.1:{at}"), TOKEN).nodes().await.is_err(), "no plain text");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn many_connections() -> Outcome {
+    const CLIENTS: usize = 400;
+    let service = Service::with(
+        tempfile::tempdir()?,
+        "eft",
+        Listen { connections: 300, ..Listen::default() },
+        Options::default(),
+    )?;
+    let mut streams = Vec::new();
+    for _ in 0..CLIENTS {
+        streams.push(tokio::time::timeout(DEADLINE, UnixStream::connect(&service.socket)).await??);
+    }
+    let mut answered = 0;
+    for stream in &mut streams[..300] {
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
+        let mut answer = Vec::new();
+        tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await??;
+        answered += usize::from(answer.starts_with(b"HTTP/1.1 200"));
+    }
+    assert_eq!(answered, 300);
+    let answer = submit(&service.client(), DIAMOND).await;
+    assert_eq!(status(answer), 409, "those that waited were let in");
+    drop(streams);
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn sockets_are_taken_over_from_the_dead_only() -> Outcome {
+    let service = Service::start()?;
+    let open = || {
+        Desk::open(&Options::default(), mdts_policies::find("eft")?.placer(0))
+            .map_err(Box::<dyn std::error::Error>::from)
+    };
+    let listen = |socket: &Path| Listen { socket: Some(socket.to_owned()), ..Listen::default() };
+    let second = Server::bind(open()?, listen(&service.socket));
+    assert!(second.is_err_and(|error| error.to_string().contains("another service")));
+    let file = service.folder.path().join("file");
+    std::fs::write(&file, "mine")?;
+    assert!(Server::bind(open()?, listen(&file)).is_err());
+    assert_eq!(std::fs::read_to_string(&file)?, "mine");
+    let stale = service.folder.path().join("stale");
+    drop(std::os::unix::net::UnixListener::bind(&stale)?);
+    assert!(Server::bind(open()?, listen(&stale)).is_ok());
+    let how = Submission::default();
+    assert_eq!(status(service.client().submit(DIAMOND, &how).await), 409);
+    service.stop().await?;
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! The interface as clients use it.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{DIAMOND, Outcome, Service, event, finished, node, started, status, submit, tasks};
+use hyper::Method;
+use mdts_service::api::{
+    Batch, Call, Extension, JobState, Node, NodeState, Place, PlacementState, Submitted, TaskState, What,
+};
+use mdts_service::client::{Client, Submission, blocking};
+use mdts_service::{Listen, Options};
+
+#[tokio::test]
+async fn a_job_from_submission_to_its_end() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    assert_eq!(status(submit(&client, DIAMOND).await), 409, "there are no nodes yet");
+    client.register("slow", &node(1.0)).await?;
+    client.register("fast", &node(2.0)).await?;
+    let job = client.submit(DIAMOND, &Submission::default()).await?;
+    assert_eq!((job.tasks, job.ready), (4, vec!["a".to_owned()]));
+    let job = job.id;
+
+    let placed = client.place(&job, &Place::default()).await?;
+    let a = &placed.placements[0];
+    assert_eq!((a.state, a.node.as_deref(), a.attempt), (PlacementState::Start, Some("fast"), Some(1)));
+    assert_eq!(a.expected_seconds, Some(0.5));
+    assert_eq!(client.place(&job, &Place::default()).await?.placements, [], "nothing else is ready");
+    assert_eq!(client.place(&job, &tasks(&["a"])).await?.placements, placed.placements, "asked again");
+    client.events(&job, vec![event("a", 1, What::Started)]).await?;
+    assert_eq!(client.place(&job, &tasks(&["a"])).await?.placements[0].state, PlacementState::Running);
+
+    let answer = client.events(&job, vec![finished("a", 1)]).await?;
+    assert!(answer.results[0].accepted);
+    assert_eq!((answer.ready, answer.remaining), (vec!["b".to_owned(), "c".to_owned()], 3));
+    let both = client.place(&job, &tasks(&["b", "c"])).await?.placements;
+    assert_eq!(both[0].node.as_deref(), Some("slow"), "c is of higher rank and takes the fast one");
+    assert_eq!(both[1].node.as_deref(), Some("fast"));
+
+    let answer = client.events(&job, vec![event("b", 1, What::Failed), finished("c", 1)]).await?;
+    assert_eq!(answer.ready, ["b"], "it may be repeated once");
+    let again = client.place(&job, &tasks(&["b", "d"])).await?.placements;
+    assert_eq!((again[0].state, again[0].attempt), (PlacementState::Start, Some(2)));
+    assert_eq!(again[1].state, PlacementState::Waiting);
+    assert_eq!(again[1].why.as_deref(), Some("waits for b"));
+    client.events(&job, vec![finished("b", 2)]).await?;
+    let grants = client.grants(&job, placed.after, 10.0).await?;
+    assert_eq!(grants.grants.last().map(|g| (g.task.as_str(), g.start)), Some(("d", true)), "asked ahead");
+    client.events(&job, vec![finished("d", 1)]).await?;
+    let end = client.job(&job).await?;
+    assert_eq!((end.state, end.done, end.granted), (JobState::Succeeded, 4, 5));
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn reports_count_once() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let job = submit(&client, DIAMOND).await?;
+    let heard = client.events(&job, vec![finished("a", 1)]).await?.results;
+    assert!(!heard[0].accepted && heard[0].why.as_deref().is_some_and(|why| why.contains("not granted")));
+    client.place(&job, &Place::default()).await?;
+    for _ in 0..3 {
+        assert!(client.events(&job, vec![finished("a", 1)]).await?.results[0].accepted);
+    }
+    assert_eq!(client.job(&job).await?.done, 1);
+    let heard = client.events(&job, vec![event("a", 1, What::Failed)]).await?.results;
+    assert!(!heard[0].accepted, "it cannot fail when it has finished");
+    assert_eq!(status(client.events(&job, vec![finished("zz", 1)]).await), 404);
+    assert_eq!(status(client.events("j99", vec![finished("a", 1)]).await), 404);
+    assert_eq!(status(client.place(&job, &tasks(&["zz"])).await), 404);
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_repeated_request_has_one_effect_also_after_a_restart() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let how = Submission { key: Some("k1".into()), ..Submission::default() };
+    let first = client.submit(DIAMOND, &how).await?;
+    assert_eq!(client.submit(DIAMOND, &how).await?, first);
+    assert_eq!(status(client.submit("tasks: [{name: x, work: 1}]", &how).await), 422);
+    let placed = client.place(&first.id, &Place::default()).await?;
+    let folder = service.stop().await?;
+
+    let service = Service::with(folder, "mdts", Listen::default(), Options::default())?;
+    let client = service.client();
+    assert_eq!(client.submit(DIAMOND, &how).await?, first);
+    assert_eq!(client.place(&first.id, &tasks(&["a"])).await?.placements, placed.placements);
+    let grants = client.grants(&first.id, 0, 0.0).await?.grants;
+    assert_eq!(started(&grants), [("a".to_owned(), 1, "m".to_owned(), true)]);
+    client.events(&first.id, vec![finished("a", 1)]).await?;
+    assert_eq!(client.job(&first.id).await?.done, 1);
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn nodes_are_lost_drained_changed_and_removed() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    let short = mdts_service::api::NodeSpec { lease_seconds: Some(0.6), ..node(4.0) };
+    client.register("short", &short).await?;
+    client.register("long", &node(1.0)).await?;
+    let job = submit(&client, DIAMOND).await?;
+    let placed = client.place(&job, &Place::default()).await?.placements;
+    assert_eq!(placed[0].node.as_deref(), Some("short"));
+    let grants = client.grants(&job, 1, 20.0).await?.grants;
+    let expected =
+        [("a".to_owned(), 1, "short".to_owned(), false), ("a".to_owned(), 2, "long".to_owned(), true)];
+    assert_eq!(started(&grants), expected, "the lease is over, the task moves");
+    assert!(!client.events(&job, vec![finished("a", 1)]).await?.results[0].accepted);
+    let answer = client.heartbeats(vec!["short".into(), "long".into(), "none".into()]).await?;
+    assert_eq!(answer.unknown, ["short", "none"]);
+
+    let drained: Node = client.send(Method::POST, "/v1/nodes/long/drain", None::<&()>, None).await?;
+    assert_eq!((drained.state, drained.running), (NodeState::Draining, 1));
+    client.events(&job, vec![finished("a", 2)]).await?;
+    let placed = client.place(&job, &tasks(&["b"])).await?.placements;
+    assert_eq!(placed[0].state, PlacementState::Waiting);
+    assert_eq!(placed[0].why.as_deref(), Some("no node that is there can run it"));
+    let back: Node = client.send(Method::DELETE, "/v1/nodes/long/drain", None::<&()>, None).await?;
+    assert_eq!((back.state, back.running), (NodeState::Ready, 1), "what waited begins");
+
+    client.register("long", &node(3.0)).await?;
+    let grants = client.grants(&job, 3, 0.0).await?.grants;
+    let of_b = [(1, true), (1, false), (2, true)];
+    assert_eq!(
+        grants.iter().map(|g| (g.attempt, g.start)).collect::<Vec<_>>(),
+        of_b,
+        "it is another node now"
+    );
+    client.send::<mdts_service::api::Nodes>(Method::DELETE, "/v1/nodes/long", None::<&()>, None).await?;
+    assert_eq!(client.nodes().await?.nodes.len(), 1);
+    client.register("new", &node(1.0)).await?;
+    let task = client.task(&job, "b").await?;
+    assert_eq!((task.state, task.placement.node.as_deref()), (TaskState::Running, Some("new")));
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_silent_client_loses_its_nodes_within_its_lease() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let how = Submission { lease_seconds: Some(0.8), ..Submission::default() };
+    let silent = client.submit(DIAMOND, &how).await?.id;
+    client.place(&silent, &Place::default()).await?;
+    let other = submit(&client, DIAMOND).await?;
+    let begin = std::time::Instant::now();
+    let waits = client.place(&other, &Place::default()).await?.placements;
+    assert_eq!(waits[0].state, PlacementState::Queued);
+    let grants = client.grants(&other, 0, 20.0).await?.grants;
+    assert_eq!(started(&grants), [("a".to_owned(), 1, "m".to_owned(), true)]);
+    assert!(begin.elapsed() >= Duration::from_millis(500), "not before the lease is over");
+    let lost = client.grants(&silent, 1, 0.0).await?.grants;
+    assert_eq!(started(&lost), [("a".to_owned(), 1, "m".to_owned(), false)]);
+    client.events(&other, vec![finished("a", 1)]).await?;
+    let again = client.place(&silent, &Place::default()).await?.placements;
+    assert_eq!((again[0].state, again[0].attempt), (PlacementState::Start, Some(2)), "it speaks again");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn jobs_grow_and_are_cancelled() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let job = submit(&client, "tasks: [{name: a, work: 1}]").await?;
+    client.place(&job, &Place::default()).await?;
+    let task = serde_json::json!({"name": "b", "work": 1, "after": ["a"]});
+    let more = Extension { tasks: vec![task], files: serde_json::Map::new() };
+    assert_eq!(client.extend(&job, &more).await?.tasks, 2);
+    assert_eq!(status(client.extend(&job, &more).await), 422, "the name is taken");
+    assert_eq!(client.events(&job, vec![finished("a", 1)]).await?.ready, ["b"]);
+    client.place(&job, &Place::default()).await?;
+    client.events(&job, vec![finished("b", 1)]).await?;
+    assert_eq!(client.job(&job).await?.state, JobState::Succeeded);
+    let task = serde_json::json!({"name": "c", "work": 1, "after": ["b"]});
+    let more = Extension { tasks: vec![task], files: serde_json::Map::new() };
+    let grown = client.extend(&job, &more).await?;
+    assert_eq!((grown.state, grown.ready), (JobState::Open, 1), "it begins anew");
+    let placed = client.place(&job, &Place::default()).await?;
+    assert_eq!(placed.placements[0].state, PlacementState::Start);
+
+    assert_eq!(client.cancel(&job).await?.state, JobState::Cancelled);
+    let grants = client.grants(&job, placed.after, 0.0).await?;
+    assert_eq!(started(&grants.grants), [("c".to_owned(), 1, "m".to_owned(), false)]);
+    assert!(grants.ended);
+    client.cancel(&job).await?;
+    assert_eq!(status(client.job(&job).await), 404, "an ended job is forgotten");
+    let folder = service.stop().await?;
+    let service = Service::with(folder, "eft", Listen::default(), Options::default())?;
+    assert_eq!(status(service.client().job(&job).await), 404);
+    assert_eq!(submit(&service.client(), DIAMOND).await?, "j1");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn batches_and_explanations() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("slow", &node(1.0)).await?;
+    client.register("fast", &node(2.0)).await?;
+    let call = |method: &str, path: &str, body: Option<serde_json::Value>| Call {
+        method: method.into(),
+        path: path.into(),
+        key: None,
+        body,
+    };
+    let graph = serde_json::json!({"tasks": [{"name": "a/1", "work": 4}, {"name": "b", "after": ["a/1"], "work": 1}]});
+    let calls = vec![
+        call("POST", "/v1/jobs", Some(graph)),
+        call("POST", "/v1/jobs/j0/place", None),
+        call("GET", "/v1/jobs/j7", None),
+        call("GET", "/v1/batch", None),
+        call("NO SUCH", "/v1/jobs", None),
+        call("GET", "/v1/jobs/j0/grants?wait=9", None),
+    ];
+    let answers = client.batch(&Batch { calls }).await?.answers;
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [201, 200, 404, 404, 422, 422]);
+    let job: Submitted = serde_json::from_value(answers[0].body.clone())?;
+    let task = client.task(&job.id, "a/1").await?;
+    assert_eq!(task.why, "fast was where it would be done first");
+    let options: Vec<(&str, f64)> = task.options.iter().map(|o| (o.node.as_str(), o.done_in)).collect();
+    assert_eq!(options, [("fast", 2.0), ("slow", 4.0)]);
+    let task = client.task(&job.id, "b").await?;
+    assert_eq!((task.state, task.why.as_str()), (TaskState::Waiting, "waits for a/1"));
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn run_times_are_learnt() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let job = submit(&client, "tasks: [{name: align_1, work: 1}]").await?;
+    client.place(&job, &Place::default()).await?;
+    let report = mdts_service::api::TaskEvent { seconds: Some(40.0), ..finished("align_1", 1) };
+    client.events(&job, vec![report]).await?;
+    assert_eq!(client.task(&job, "align_1").await?.seconds.map(f64::round), Some(40.0));
+    let job = submit(&client, "tasks: [{name: align_2}]").await?;
+    let placed = client.place(&job, &Place::default()).await?.placements;
+    assert!(placed[0].expected_seconds.is_some_and(|s| (s - 40.0).abs() < 1.0), "{placed:?}");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn many_formats_are_read() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let formats = [
+        ("yaml", "tasks: [{name: a, work: 1}]"),
+        ("json", r#"{"tasks": [{"name": "a", "work": 1}]}"#),
+        ("toml", "[[tasks]]\nname = \"a\"\nwork = 1"),
+        ("dot", "digraph { a -> b }"),
+    ];
+    for (format, text) in formats {
+        for named in [None, Some(format.to_owned())] {
+            let how = Submission { format: named, ..Submission::default() };
+            assert!(client.submit(text, &how).await?.tasks > 0, "{format}");
+        }
+    }
+    let unknown = Submission { format: Some("word".into()), ..Submission::default() };
+    assert_eq!(status(client.submit("x", &unknown).await), 415);
+    assert_eq!(status(client.submit("?", &Submission::default()).await), 415);
+    assert_eq!(status(client.submit("tasks: [{name: a, after: [b]}]", &Submission::default()).await), 422);
+    assert_eq!(
+        status(client.submit("tasks: [{name: a, gpus: 3, work: 1}]", &Submission::default()).await),
+        422
+    );
+    service.stop().await?;
+    Ok(())
+}
+
+#[test]
+fn the_blocking_client_does_the_same() -> Outcome {
+    let (told, hear) = std::sync::mpsc::channel();
+    let server = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async move {
+            let service = Service::start().expect("a service");
+            let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+            told.send((service.socket.clone(), stop)).expect("the test waits");
+            stopped.await.ok();
+            service.stop().await.expect("a clean end");
+        });
+    });
+    let (socket, stop) = hear.recv_timeout(common::DEADLINE)?;
+    let client = blocking::Client::new(Client::unix(&socket))?;
+    client.register("m", &node(1.0))?;
+    let job = client.submit(DIAMOND, &Submission::default())?.id;
+    client.place(&job, &Place { ahead: true, ..Place::default() })?;
+    let mut after = 0;
+    loop {
+        let grants = client.grants(&job, after, 10.0)?;
+        after = grants.after;
+        for grant in &grants.grants {
+            client.events(&job, vec![finished(&grant.task, grant.attempt)])?;
+        }
+        if grants.ended {
+            break;
+        }
+    }
+    assert_eq!(client.job(&job)?.done, 4);
+    stop.send(()).ok();
+    server.join().map_err(|_| "the service had a fault")?;
+    assert!(!socket.exists(), "it takes its socket away");
+    Ok(())
+}
