@@ -142,7 +142,7 @@ impl Train {
         let mut config = match (&self.config, state) {
             (Some(path), _) => read_config(path)?,
             (None, Some(state)) => state.config().clone(),
-            (None, None) => with_seed(TrainConfig::default(), settings::seed()?),
+            (None, None) => TrainConfig { seed: seed()?, ..TrainConfig::default() },
         };
         config.rounds = self.rounds.unwrap_or(config.rounds);
         config.generations = self.generations.unwrap_or(config.generations);
@@ -166,17 +166,17 @@ impl Train {
     }
 }
 
-fn with_seed(config: TrainConfig, seed: Option<u64>) -> TrainConfig {
-    TrainConfig { seed: seed.unwrap_or(config.seed), ..config }
+/// The seed if no flag and no configuration tells.
+fn seed() -> Result<u64> {
+    Ok(settings::seed()?.unwrap_or(TrainConfig::default().seed))
 }
 
 fn read_config(path: &Path) -> Result<TrainConfig> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Input { path: path.into(), source })?;
     let source = File::from_str(&text, FileFormat::Toml);
-    let builder =
-        Config::builder().set_default("seed", with_seed(TrainConfig::default(), settings::seed()?).seed);
-    let config =
-        builder.and_then(|builder| builder.add_source(source).build()).and_then(Config::try_deserialize);
+    let builder = Config::builder().set_default("seed", seed()?);
+    let config = builder.and_then(|builder| builder.add_source(source).build());
+    let config = config.and_then(Config::try_deserialize);
     config.map_err(|error| {
         let message = one_line(&error.to_string());
         Error::Usage(format!("{}: {message}; mdts train --help lists the settings", path.display()))
