@@ -35,7 +35,9 @@ impl State {
     pub(super) fn call_waiting(&mut self, job: JobId) {
         self.call_step(job, Trigger::Finished);
         let waiting = std::mem::take(&mut self.unplaced);
-        waiting.iter().for_each(|other| self.call_step(*other, Trigger::Finished));
+        for other in &waiting {
+            self.call_step(*other, Trigger::Finished);
+        }
         self.unplaced = waiting;
     }
 
