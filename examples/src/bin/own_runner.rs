@@ -17,7 +17,9 @@ async fn run(folder: &Path) -> Result<RunReport, Box<dyn Error>> {
     let mut job = JobGraph::builder("letters");
     for (name, after) in [("a", vec![]), ("b", vec!["a"]), ("c", vec!["a"]), ("d", vec!["b", "c"])] {
         let task = job.task(Task::new(name).seconds(0.2).retries(2))?;
-        after.iter().for_each(|parent| job.depend_on(task, parent, 0.0));
+        for parent in after {
+            job.depend_on(task, parent, 0.0);
+        }
     }
     let job = Arc::new(job.build()?);
     let cluster = Arc::new(Cluster::identical(2, SlotModel::Exclusive)?);

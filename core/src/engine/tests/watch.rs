@@ -49,7 +49,7 @@ impl Watch {
     fn told(&mut self, event: &Event) {
         match event {
             Event::Finished(run) | Event::Failed(run) | Event::Interrupted(run) => {
-                _ = self.running.remove(run)
+                _ = self.running.remove(run);
             }
             Event::NodeLost(node) => self.running.retain(|_, on| on != node),
             Event::Overdue(run) => self.overdue.push((run.job, run.task)),
