@@ -99,13 +99,13 @@ async fn work(client: &Client, number: usize, told: &Mutex<Told>, stop: &AtomicB
                 let (Some(attempt), Some(node)) = (placement.attempt, placement.node.clone()) else {
                     return Err("a grant without node".into());
                 };
-                remember(told, &job, &placement.task, attempt, node)?;
+                remember(told, &job, &placement.task, attempt, &node)?;
             }
             let grants = insist(|| client.grants(&job, after, 0.2)).await?;
             after = grants.after;
             let begun: Vec<&Grant> = grants.grants.iter().filter(|grant| grant.start).collect();
             for grant in &begun {
-                remember(told, &job, &grant.task, grant.attempt, grant.node.clone())?;
+                remember(told, &job, &grant.task, grant.attempt, &grant.node)?;
             }
             let events: Vec<TaskEvent> = begun.iter().map(|g| TaskEvent::new(g, What::Finished)).collect();
             if !events.is_empty() {
@@ -126,9 +126,9 @@ async fn work(client: &Client, number: usize, told: &Mutex<Told>, stop: &AtomicB
 const PLACE: Place = Place { tasks: None, ahead: true };
 
 /// An attempt is on one node, whenever one asks.
-fn remember(told: &Mutex<Told>, job: &str, task: &str, attempt: u32, node: String) -> Outcome {
+fn remember(told: &Mutex<Told>, job: &str, task: &str, attempt: u32, node: &str) -> Outcome {
     let key = (job.to_owned(), task.to_owned(), attempt);
-    match told.lock().expect("no panic").placed.insert(key, node.clone()) {
+    match told.lock().expect("no panic").placed.insert(key, node.to_owned()) {
         Some(before) if before != node => {
             Err(format!("{job} {task}: attempt {attempt} was on {before} and is on {node}").into())
         }
