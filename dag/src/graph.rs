@@ -9,7 +9,7 @@ use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use std::hash::BuildHasher;
 
-use crate::{Error, FileId, FlatGraph, JobGraphBuilder, Result, Task, TaskId, Work, validate};
+use crate::{Error, Execution, FileId, FlatGraph, JobGraphBuilder, Result, Task, TaskId, Work, validate};
 
 /// An edge of a job graph: the child starts after the parent has finished and its data has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -112,6 +112,26 @@ impl JobGraph {
         for (task, work) in job.graph.node_weights_mut().zip(work) {
             task.work = work;
         }
+        validate::validate(&job)?;
+        Ok(job)
+    }
+
+    /// The same job, executed in another way: `change` sees every task that is executed. O(tasks + dependencies + files).
+    ///
+    /// ```
+    /// use mdts_dag::{JobGraph, Task};
+    /// let mut job = JobGraph::builder("one");
+    /// let task = job.task(Task::new("a").command(["true"]))?;
+    /// let job = job.build()?.with_executions(|run| run.retries = run.retries.max(3))?;
+    /// assert_eq!(job.task(task).run.as_ref().map(|run| run.retries), Some(3));
+    /// # Ok::<(), mdts_dag::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadNumber`] if a number is out of range.
+    pub fn with_executions(&self, mut change: impl FnMut(&mut Execution)) -> Result<Self> {
+        let mut job = self.clone();
+        job.graph.node_weights_mut().filter_map(|task| task.run.as_deref_mut()).for_each(&mut change);
         validate::validate(&job)?;
         Ok(job)
     }

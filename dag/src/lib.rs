@@ -11,15 +11,18 @@ pub mod format;
 pub mod generate;
 mod graph;
 mod ids;
+mod retry;
 mod sharing;
 mod task;
 pub mod text;
 pub mod units;
 mod validate;
+pub mod whole;
 
 pub use builder::JobGraphBuilder;
 pub use error::{Error, Result};
 pub use flat::{DataModel, EdgeId, FlatGraph, TimesByNode};
 pub use graph::{DataFile, Dependency, JobGraph};
 pub use ids::{DemandId, FileId, KindId, TaskId};
+pub use retry::{Failing, RetryRule};
 pub use task::{Demand, Execution, Task, Work};

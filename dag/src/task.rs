@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::FileId;
+use crate::{FileId, RetryRule};
 
 /// How long a task runs.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -69,8 +69,14 @@ pub struct Task {
 pub struct Execution {
     /// Program and arguments; empty when the task has none (a trace).
     pub command: Vec<String>,
+    /// Variables that its environment has beside those of the runner, or instead of them.
+    pub env: Vec<(String, String)>,
+    /// Where it runs, from the folder of the workflow; `None`: there. Files keep being named from that folder.
+    pub directory: Option<String>,
     /// How often a failed attempt is repeated.
     pub retries: u32,
+    /// After which failures it is repeated.
+    pub retry: RetryRule,
     /// Longest run time of one attempt in seconds.
     pub timeout: Option<f64>,
 }

@@ -1,15 +1,19 @@
 //! Held-out workflows on random clusters: `mdts-raw` and `mdts` beside HEFT in plans, and beside online policies in runs
 //! with noise and hidden affinity.
 //!
-//! `cargo run --release -p mdts-policies --example held_out -- CLUSTERS FILE...`
+//! `cargo run --release -p mdts-policies --example held_out -- [plans|runs] CLUSTERS FILE...`; WEIGHTS in the environment
+//! names other weights than those of the crate.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use mdts_core::sim::{Conditions, simulate};
 use mdts_core::{Cluster, Instance, Link, Network, Node, Placer, Planner, Rng, SlotModel, lower_bounds};
 use mdts_dag::{DataModel, FlatGraph, format};
 use mdts_policies::mdts::{Mdts, MdtsRaw, Weights};
+use mdts_policies::search::{Budget, Control, Found, Search, Start};
 use rand::{Rng as _, SeedableRng};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -26,13 +30,9 @@ fn cluster(seed: u64) -> Result<Cluster> {
         Network::uniform(link(1.0))
     } else {
         let racks = rng.random_range(2..=4);
-        let mut network =
-            Network::builder(link(1.0), (0..count).map(|_| rng.random_range(0..racks)).collect());
-        for a in 0..racks {
-            for b in 0..a {
-                network.between_racks(a, b, link(10.0_f64.powf(rng.random_range(-1.5..-0.3))));
-            }
-        }
+        let rack_of = (0..count).map(|_| rng.random_range(0..racks)).collect();
+        let mut network = Network::builder(link(1.0), rack_of);
+        network.between_all_racks(racks, || link(10.0_f64.powf(rng.random_range(-1.5..-0.3))));
         network.build()
     };
     Ok(Cluster::new(nodes, network, SlotModel::Exclusive)?)
@@ -52,13 +52,30 @@ impl Means {
 
     fn print(&self, title: &str) {
         let all = self.0.iter().map(|(name, sum, count)| format!("{name} {:.4}", (sum / count).exp()));
-        println!("{title:45} {}", all.collect::<Vec<_>>().join("  "));
+        if !self.0.is_empty() {
+            println!("{title:45} {}", all.collect::<Vec<_>>().join("  "));
+        }
     }
 }
 
 struct Policies {
     raw: MdtsRaw,
     mdts: Mdts,
+}
+
+/// The makespan of the guarded plan before any search: the shortest of the network's and the list policies'.
+fn without_search(policies: &Policies, instance: &Instance, seed: u64) -> Result<f64> {
+    let start = Start { policy: "mdts-raw", planner: &policies.raw };
+    let (stop, mut makespans) = (AtomicBool::new(false), Vec::new());
+    let mut observe = |found: &Found| {
+        makespans.push(found.schedule.makespan());
+        // First the network's plan is told of, then the best of all.
+        stop.store(makespans.len() > 1, Ordering::Relaxed);
+    };
+    let control = Control { stop: &stop, clock: &|| Duration::ZERO, observe: &mut observe };
+    let search = Search::new(Budget::Iterations(1));
+    search.improve_from(start, instance, &mut Rng::seed_from_u64(seed), control)?;
+    Ok(makespans[1])
 }
 
 /// Known costs; ratios to HEFT.
@@ -86,6 +103,7 @@ fn plans(
         add(name, plan(&*mdts_policies::find(name)?.planner())?);
     }
     add("mdts-raw", plan(&policies.raw)?);
+    add("mdts without search", without_search(policies, instance, seed)?);
     let guarded = plan(&policies.mdts)?;
     assert!(guarded <= heft * (1.0 + 1e-9), "mdts {guarded} is longer than heft {heft}");
     add("mdts", guarded);
@@ -110,8 +128,10 @@ fn runs(policies: &Policies, instance: &Arc<Instance>, seed: u64, means: &mut Me
 }
 
 fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
-    let clusters: u64 = args.next().ok_or("usage: held_out CLUSTERS FILE...")?.parse()?;
+    let mut args = std::env::args().skip(1).peekable();
+    let only = args.next_if(|arg| arg == "plans" || arg == "runs");
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let clusters: u64 = args.next().ok_or("usage: held_out [plans|runs] CLUSTERS FILE...")?.parse()?;
     let weights = match std::env::var_os("WEIGHTS") {
         Some(path) => Weights::read(Path::new(&path))?,
         None => Weights::shipped()?,
@@ -124,8 +144,12 @@ fn main() -> Result<()> {
         for seed in 0..clusters {
             let instance = Instance::new(graph.clone(), cluster(seed)?.into(), DataModel::Edges)?;
             let instance = Arc::new(instance);
-            plans(&policies, &instance, seed, &mut of_all, &mut of_gap)?;
-            runs(&policies, &instance, seed, &mut of_noisy)?;
+            if wanted("plans") {
+                plans(&policies, &instance, seed, &mut of_all, &mut of_gap)?;
+            }
+            if wanted("runs") {
+                runs(&policies, &instance, seed, &mut of_noisy)?;
+            }
         }
         let name = path.rsplit('/').next().unwrap_or(&path);
         of_all.print(&format!("{name} plan"));

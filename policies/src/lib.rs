@@ -26,4 +26,4 @@ mod registry;
 pub mod search;
 
 pub use error::{Error, Result};
-pub use registry::{AnyPolicy, PolicyInfo, Role, find, policies};
+pub use registry::{AnyPolicy, PolicyInfo, Role, find, follow, policies};

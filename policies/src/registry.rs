@@ -4,6 +4,7 @@ use std::fmt;
 
 use mdts_core::roles::{Planned, Simulated};
 use mdts_core::{Placer, Planner, Rng, Schedule};
+use mdts_dag::text::nearest;
 use rand::{Rng as _, SeedableRng};
 
 use crate::{Error, Result, balance, list, mdts, search};
@@ -104,9 +105,14 @@ impl PolicyInfo {
     /// A placer that follows a plan made by other means. When that is late or nodes change, the rest is planned by
     /// this policy.
     pub fn placer_with_plan(&self, plan: Schedule, seed: u64) -> Box<dyn Placer> {
-        let planned = Planned::new(self.planner(), Rng::seed_from_u64(seed));
-        Box::new(planned.replan_when_late(LATE).beginning_with(plan))
+        follow(plan, self.planner(), seed)
     }
+}
+
+/// A placer that follows a plan; when that is late or nodes change, `planner` plans the rest.
+pub fn follow(plan: Schedule, planner: Box<dyn Planner>, seed: u64) -> Box<dyn Placer> {
+    let planned = Planned::new(planner, Rng::seed_from_u64(seed));
+    Box::new(planned.replan_when_late(LATE).beginning_with(plan))
 }
 
 /// A plan is made anew when a task is late by this part of the first plan's span.
@@ -132,12 +138,10 @@ pub fn policies() -> &'static [PolicyInfo] {
 pub fn find(name: &str) -> Result<&'static PolicyInfo> {
     POLICIES.iter().find(|p| p.name == name).ok_or_else(|| {
         let names = POLICIES.iter().map(|p| p.name);
-        let wanted = name.to_lowercase().replace(['_', ' '], "-");
-        let nearest = names.clone().map(|known| (strsim::damerau_levenshtein(&wanted, known), known)).min();
-        let hint = nearest.filter(|(distance, known)| *distance <= 1 + known.len() / 3);
+        let hint = nearest(&name.replace(['_', ' '], "-"), names.clone());
         Error::UnknownPolicy {
             name: name.escape_debug().collect(),
-            hint: hint.map_or(String::new(), |(_, known)| format!("; did you mean '{known}'?")),
+            hint: hint.map_or(String::new(), |known| format!("; did you mean '{known}'?")),
             known: names.collect::<Vec<_>>().join(", "),
         }
     })

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use mdts_core::Error as CoreError;
+use mdts_dag::text::nearest;
 use mdts_policies::learn::Error as LearnError;
 use mdts_policies::predict::Error as PredictError;
 
@@ -47,6 +48,12 @@ pub(crate) enum Error {
     /// Standard output cannot be written to.
     #[error("standard output: {0}")]
     Stdout(io::Error),
+    /// What a setting names cannot be used; `origin` tells where the setting is.
+    #[error("{origin}: {error}")]
+    Setting { origin: String, error: Box<Error> },
+    /// What was asked for did not happen.
+    #[error("{0}")]
+    Failed(String),
     /// The system cannot do what a run needs.
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
@@ -113,6 +120,7 @@ impl Error {
     /// 1 if the work failed, 2 if what was asked for is wrong.
     pub(crate) fn exit_code(&self) -> ExitCode {
         let failed = match self {
+            Self::Setting { error, .. } => return error.exit_code(),
             Self::Core(error) => matches!(
                 error,
                 CoreError::Invalid(_)
@@ -126,6 +134,7 @@ impl Error {
             | Self::InvalidPlan { .. }
             | Self::Plot(_)
             | Self::Stdout(_)
+            | Self::Failed(_)
             | Self::System { .. } => true,
             Self::Dag(_)
             | Self::Predict(_)
@@ -157,12 +166,7 @@ fn is_drawing(line: &str) -> bool {
 
 /// `; did you mean 'x'?` with the nearest of some names, or nothing.
 pub(crate) fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    let wanted = name.to_lowercase();
-    let scored = names.into_iter().map(|other| (strsim::jaro_winkler(&wanted, other), other));
-    match scored.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        Some((score, near)) if score > 0.6 => format!("; did you mean '{near}'?"),
-        _ => String::new(),
-    }
+    nearest(name, names).map_or_else(String::new, |near| format!("; did you mean '{near}'?"))
 }
 
 /// What clap says of wrong usage, in one line: the fault and its tips, without the synopsis.

@@ -33,7 +33,7 @@ impl HistoryFlag {
 pub(crate) fn fill(job: Job, settings: &Settings) -> Result<Job> {
     let unknown = job.graph.tasks().filter(|task| task.work == Work::Unknown).count();
     let Some(path) = settings.history.as_deref().filter(|_| unknown > 0) else { return Ok(job) };
-    let predictor = Predictor::load(path, settings.seed)?;
+    let predictor = Predictor::load(path, settings.seed).map_err(|error| settings.blame("history", error))?;
     let filled = predictor.fill(&job.graph)?;
     let [kind, name, looks] = filled.predicted;
     tracing::info!(

@@ -59,7 +59,10 @@ pub(crate) struct Machines {
 pub(crate) fn machines(settings: &Settings) -> Result<Machines> {
     let (cluster, label) = match &settings.cluster {
         None => (mdts_local::this_machine()?, "this machine".into()),
-        Some(path) => (Cluster::read(path)?, path.display().to_string()),
+        Some(path) => {
+            let read = Cluster::read(path).map_err(|error| settings.blame("cluster", error))?;
+            (read, path.display().to_string())
+        }
     };
     let slots = settings.slots.unwrap_or(cluster.slots());
     let is_default = settings.cluster.is_none();

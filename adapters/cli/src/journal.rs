@@ -8,10 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mdts_core::journal::{Folder, Journal, Manifest, digest, read_folder};
 use mdts_core::runner::Standing;
 use mdts_core::{Cluster, Instance, SlotModel};
-use mdts_dag::{DataModel, JobGraph, format};
+use mdts_dag::{DataModel, JobGraph, TaskId, format};
 
 use crate::choice::Choice;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, did_you_mean};
 use crate::input::{Job, Machines};
 use crate::settings::{ModelFlags, Settings};
 
@@ -29,6 +29,8 @@ const DATA: &str = "data_model";
 const FOLDER: &str = "folder";
 const LOGS: &str = "logs";
 const EMULATE: &str = "emulate";
+const WEIGHTS: &str = "weights";
+const CACHE: &str = "cache";
 
 /// What a run is made of, as its folder keeps it.
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub(crate) struct Kept {
     pub(crate) folder: PathBuf,
     pub(crate) logs: PathBuf,
     pub(crate) emulate: Option<f64>,
+    pub(crate) weights: Option<PathBuf>,
+    pub(crate) cache: Option<PathBuf>,
     source: String,
 }
 
@@ -84,6 +88,8 @@ impl New<'_> {
             (FOLDER, path(self.folder)),
             (LOGS, path(&self.settings.logs)),
         ];
+        notes.extend(self.settings.weights.as_deref().map(|file| (WEIGHTS, path(file))));
+        notes.extend(self.settings.cache.as_deref().map(|folder| (CACHE, path(folder))));
         notes.extend(self.emulate.map(|scale| (EMULATE, scale.to_string())));
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);
         Ok(Manifest {
@@ -110,6 +116,9 @@ fn cluster_text(machines: &Machines, settings: &Settings) -> Result<(String, Str
         let mut table = serde_json::json!({"name": node.name});
         if let Some(cores) = node.capacity.cores {
             table["cores"] = cores.into();
+        }
+        if node.capacity.gpus > 0.0 {
+            table["gpus"] = node.capacity.gpus.into();
         }
         if let Some(memory) = node.capacity.memory {
             table["memory"] = memory.into();
@@ -153,6 +162,8 @@ impl Kept {
             folder: note(FOLDER)?.into(),
             logs: note(LOGS)?.into(),
             emulate: emulate.transpose()?,
+            weights: manifest.note(WEIGHTS).map(PathBuf::from),
+            cache: manifest.note(CACHE).map(PathBuf::from),
             source: note(SOURCE)?,
         })
     }
@@ -231,6 +242,11 @@ pub(crate) fn resume(folder: &Path, settings: &Settings) -> Result<Journal> {
     Ok(Folder::lock(folder)?.resume(settings.durability)?)
 }
 
+/// How to go on with the run in a folder.
+pub(crate) fn remedy(folder: &Path) -> String {
+    format!("go on with mdts run --resume --journal {}", folder.display())
+}
+
 /// A run as its folder shows it, without touching it.
 #[derive(Debug)]
 pub(crate) struct Shown {
@@ -251,5 +267,23 @@ impl Shown {
         let queues = kept.emulate.is_none();
         let standing = Standing::read(&mut reader, &instance, queues, &folder.display().to_string())?;
         Ok(Self { kept, instance, standing })
+    }
+
+    /// The task of this name.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the nearest name there is.
+    pub(crate) fn task(&self, name: &str) -> Result<TaskId> {
+        let graph = &self.kept.job.graph;
+        let found = graph.task_ids().find(|task| &*graph.task(*task).name == name);
+        found.ok_or_else(|| {
+            let names = graph.tasks().map(|task| &*task.name);
+            Error::Usage(format!("{}: there is no task '{name}'{}", graph.name(), did_you_mean(name, names)))
+        })
+    }
+
+    /// The name of a task.
+    pub(crate) fn name(&self, task: TaskId) -> &str {
+        &self.kept.job.graph.task(task).name
     }
 }

@@ -1,20 +1,25 @@
 //! The command line `mdts`: plans, compares and runs workflows on unequal machines.
 
 mod args;
+mod cache;
 mod choice;
 mod commands;
+mod control;
 mod error;
+mod forecast;
 mod gantt;
 mod history;
 mod input;
 mod interrupt;
 mod journal;
+mod life;
 mod output;
 mod plot;
 mod policy;
 mod progress;
 mod search;
 mod settings;
+mod signals;
 mod speculate;
 mod text;
 mod usage;

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use mdts_dag::whole;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -87,8 +88,7 @@ impl OutputFile {
                 Ok(Self { path: path.into(), device: Some(device) })
             }
             _ => {
-                let (temporary, _) = create_beside(&target(path)).map_err(error)?;
-                fs::remove_file(temporary).map_err(error)?;
+                whole::check(path).map_err(error)?;
                 Ok(Self { path: path.into(), device: None })
             }
         }
@@ -115,7 +115,7 @@ impl OutputFile {
         if self.device.is_some() {
             return Ok(());
         }
-        replace(&target(&self.path), text).map_err(|source| Error::Output { path: self.path.clone(), source })
+        write_whole(&self.path, text).map_err(|source| Error::Output { path: self.path.clone(), source })
     }
 
     /// Writes all of it.
@@ -125,43 +125,12 @@ impl OutputFile {
     pub(crate) fn write(self, text: &str) -> Result<()> {
         let written = match self.device {
             Some(mut device) => device.write_all(text.as_bytes()),
-            None => replace(&target(&self.path), text),
+            None => write_whole(&self.path, text),
         };
         written.map_err(|source| Error::Output { path: self.path, source })
     }
 }
 
-/// The file behind a link.
-pub(crate) fn target(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.into())
-}
-
-/// Writes a temporary file and renames it, with the permissions of the one that was there.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let (temporary, mut file) = create_beside(path)?;
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| fs::metadata(path).map_or(Ok(()), |old| file.set_permissions(old.permissions())))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        fs::remove_file(&temporary).ok(); // nothing more can be done about it
-    }
-    written
-}
-
-/// Creates a hidden file that does not exist yet in the folder of `path`.
-fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
-    const TRIES: u32 = 100;
-    if path.file_name().is_none() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"));
-    }
-    let mut number = 0;
-    loop {
-        let temporary = path.with_file_name(format!(".mdts-{}-{number}.tmp", std::process::id()));
-        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-            Ok(file) => return Ok((temporary, file)),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < TRIES => number += 1,
-            Err(e) => return Err(e),
-        }
-    }
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    whole::write(path, |file| file.write_all(text.as_bytes()))
 }

@@ -102,12 +102,19 @@ fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
 fn draw_panel_of_lines(panel: &Lines, measure: &str, area: &Area<'_>) -> Drawn {
     let points = || panel.lines.iter().flat_map(|line| line.1.iter().copied());
     let last = points().map(|p| p.0).fold(1.0, f64::max);
+    let mut values = range(points().map(|p| p.1).chain(panel.level));
+    let has_legend = panel.lines.len() > 1;
+    if has_legend {
+        // Room for it above the lines.
+        values.end += 0.3 * (values.end - values.start);
+    }
     let mut chart = ChartBuilder::on(area)
         .caption(&panel.title, (FONT, 18))
         .margin(12)
+        .margin_right(28) // half of the last number
         .x_label_area_size(40)
         .y_label_area_size(70)
-        .build_cartesian_2d(0.0..last, range(points().map(|p| p.1).chain(panel.level)))?;
+        .build_cartesian_2d(0.0..last, values)?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
@@ -129,7 +136,7 @@ fn draw_panel_of_lines(panel: &Lines, measure: &str, area: &Area<'_>) -> Drawn {
             .label(*name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
     }
-    if panel.lines.len() > 1 {
+    if has_legend {
         let mut legend = chart.configure_series_labels();
         legend.position(SeriesLabelPosition::UpperRight).background_style(WHITE.mix(0.85));
         legend.border_style(RGBColor(218, 223, 229)).label_font((FONT, 13)).draw()?;

@@ -3,13 +3,12 @@
 use std::time::Instant;
 
 use mdts_core::engine::Step;
-use mdts_core::roles::Planned;
 use mdts_core::{
     Bounds, Decisions, Instance, Objectives, Placer, Planner, Schedule, lower_bounds, objectives,
 };
 use mdts_dag::generate::seeded;
-use mdts_policies::PolicyInfo;
 use mdts_policies::mdts::{Mdts, MdtsRaw, Weights};
+use mdts_policies::{PolicyInfo, follow};
 
 use crate::error::{Error, Result};
 use crate::search::Trace;
@@ -35,9 +34,6 @@ enum Learned {
     Guarded(Mdts),
     Raw(MdtsRaw),
 }
-
-/// As in the registry: a plan is made anew when a task is late by this part of the first plan's span.
-const LATE: f64 = 0.1;
 
 impl Policy {
     /// The policy, with these weights if it has any.
@@ -78,8 +74,7 @@ impl Policy {
         if self.learned.is_none() {
             return self.info.placer_with_plan(plan, seed);
         }
-        let planned = Planned::new(self.planner(), seeded(seed));
-        Box::new(planned.replan_when_late(LATE).beginning_with(plan))
+        follow(plan, self.planner(), seed)
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use config::{Config, ConfigError, Environment, File, Value, ValueKind};
+use config::builder::DefaultState;
+use config::{Config, ConfigBuilder, ConfigError, Environment, File, Value, ValueKind};
 use mdts_core::SlotModel;
 use mdts_core::journal::Durability;
 use mdts_dag::DataModel;
@@ -29,13 +30,17 @@ Settings: a flag comes before the environment, that before mdts.toml in the curr
   --durability MDTS_DURABILITY  durability    process
   --history    MDTS_HISTORY     history      none; unknown run times count as the mean of the known ones
   --weights    MDTS_WEIGHTS     weights      those that come with the program
+  --cache      MDTS_CACHE       cache        none; every task of a run runs
   -v, -q       MDTS_LOG                      warn (also error, info, debug, or a tracing filter)
 
 Exit status: 0 done; 1 the work failed; 2 bad input or usage.";
 
+/// What the crate `config` calls the origin of variables.
+const ENVIRONMENT: &str = "the environment";
+
 /// All names, as in the file; in the environment they are in capitals behind `MDTS_`.
-const NAMES: [&str; 9] =
-    ["cluster", "policy", "slots", "data_model", "seed", "logs", "history", "weights", "durability"];
+const NAMES: [&str; 10] =
+    ["cluster", "policy", "slots", "data_model", "seed", "logs", "history", "weights", "durability", "cache"];
 
 /// Flags about the cluster and the model, common to most commands.
 #[derive(Debug, Clone, Default, Args)]
@@ -69,6 +74,8 @@ pub(crate) struct OtherFlags<'a> {
     pub(crate) durability: Option<Durability>,
     /// `--weights`.
     pub(crate) weights: Option<&'a Path>,
+    /// `--cache`.
+    pub(crate) cache: Option<&'a Path>,
 }
 
 /// What the sources say, choices still as they are written.
@@ -78,11 +85,13 @@ struct Raw {
     policy: String,
     slots: Option<String>,
     data_model: String,
-    seed: u64,
+    /// As text, since a truth value would pass for a number.
+    seed: String,
     logs: PathBuf,
     history: Option<PathBuf>,
     durability: String,
     weights: Option<PathBuf>,
+    cache: Option<PathBuf>,
 }
 
 /// What holds after all sources were heard.
@@ -106,9 +115,22 @@ pub(crate) struct Settings {
     pub(crate) durability: Durability,
     /// What the learned policies know instead of what comes with the program.
     pub(crate) weights: Option<PathBuf>,
+    /// Where outputs of earlier successes are kept.
+    pub(crate) cache: Option<PathBuf>,
+    /// Settings that are from the environment or the file, with where they were found.
+    origins: Vec<(&'static str, String)>,
 }
 
 impl Settings {
+    /// What is wrong with something that a setting names, told with where the setting is if it is no flag.
+    pub(crate) fn blame(&self, name: &str, error: impl Into<Error>) -> Error {
+        let error = error.into();
+        match self.origins.iter().find(|(known, _)| *known == name) {
+            Some((_, origin)) => Error::Setting { origin: origin.clone(), error: Box::new(error) },
+            None => error,
+        }
+    }
+
     /// Asks all sources.
     ///
     /// # Errors
@@ -122,43 +144,70 @@ impl Settings {
             policy: raw.policy,
             slots: raw.slots.map(|word| choice("slots", &word, &merged)).transpose()?,
             data_model: choice("data_model", &raw.data_model, &merged)?,
-            seed: raw.seed,
+            seed: seed(&raw.seed, &merged)?,
             logs: raw.logs,
             history: raw.history,
             durability: choice("durability", &raw.durability, &merged)?,
             weights: raw.weights,
+            cache: raw.cache,
+            origins: NAMES.iter().filter_map(|name| Some((*name, found(&merged, name)?))).collect(),
         })
     }
+}
+
+/// The seed, if a file or the environment has one: for commands with a default of their own.
+///
+/// # Errors
+/// As [`Settings::load`].
+pub(crate) fn given_seed() -> Result<Option<u64>> {
+    check_names()?;
+    let merged = sources(Config::builder()).build().map_err(|error| explain(&error))?;
+    match merged.get::<String>("seed") {
+        Ok(text) => seed(&text, &merged).map(Some),
+        Err(ConfigError::NotFound(_)) => Ok(None),
+        Err(error) => Err(explain(&error)),
+    }
+}
+
+/// Where a setting was found, or its name.
+fn origin(from: &Config, name: &str) -> String {
+    found(from, name).unwrap_or_else(|| name.to_owned())
+}
+
+fn seed(text: &str, from: &Config) -> Result<u64> {
+    text.parse().map_err(|_| {
+        let (origin, text) = (origin(from, "seed"), text.escape_debug());
+        Error::Usage(format!("{origin}: '{text}' is not a whole number of at least 0"))
+    })
 }
 
 fn choice<T: Choice>(name: &str, word: &str, from: &Config) -> Result<T> {
     T::of_word(word).ok_or_else(|| {
         let (origin, word) = (origin(from, name), word.escape_debug());
-        Error::Usage(format!("{origin}: {name}: '{word}' is not known; write {}", T::all_words()))
+        Error::Usage(format!("{origin}: '{word}' is not known; write {}", T::all_words()))
     })
 }
 
-/// Where a setting was found.
-fn origin<'a>(from: &'a Config, name: &str) -> &'a str {
-    let value = match &from.cache.kind {
-        ValueKind::Table(table) => table.get(name),
-        _ => None,
-    };
-    value.and_then(Value::origin).unwrap_or("settings")
+/// Where a setting was found: its variable or the file; `None` if it is a flag or a default.
+fn found(from: &Config, name: &str) -> Option<String> {
+    let ValueKind::Table(table) = &from.cache.kind else { return None };
+    match table.get(name)?.origin()? {
+        ENVIRONMENT => Some(variable(name)),
+        file => Some(format!("{file}: {name}")),
+    }
 }
 
 /// Asks all sources.
 fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigError> {
     let path = |path: Option<&Path>| path.map(|p| p.to_string_lossy().into_owned());
     let (slots, data) = (flags.slots.map(Choice::word), flags.data.map(Choice::word));
-    Config::builder()
+    let defaults = Config::builder()
         .set_default("policy", other.default_policy.unwrap_or("heft"))?
         .set_default("data_model", "edges")?
         .set_default("durability", "process")?
         .set_default("seed", 0)?
-        .set_default("logs", logs_of_this_run())?
-        .add_source(File::from(Path::new(FILE)).required(false))
-        .add_source(Environment::with_prefix("MDTS").ignore_empty(true).source(Some(environment())))
+        .set_default("logs", logs_of_this_run())?;
+    sources(defaults)
         .set_override_option("cluster", path(flags.cluster.as_deref()))?
         .set_override_option("policy", other.policy)?
         .set_override_option("slots", slots)?
@@ -168,12 +217,24 @@ fn merge(flags: &ModelFlags, other: OtherFlags<'_>) -> Result<Config, ConfigErro
         .set_override_option("history", path(other.history))?
         .set_override_option("durability", other.durability.map(Choice::word))?
         .set_override_option("weights", path(other.weights))?
+        .set_override_option("cache", path(other.cache))?
         .build()
+}
+
+/// The file and the environment.
+fn sources(defaults: ConfigBuilder<DefaultState>) -> ConfigBuilder<DefaultState> {
+    defaults
+        .add_source(File::from(Path::new(FILE)).required(false))
+        .add_source(Environment::with_prefix("MDTS").ignore_empty(true).source(Some(environment())))
+}
+
+/// The variable of a setting.
+fn variable(name: &str) -> String {
+    format!("MDTS_{}", name.to_uppercase())
 }
 
 /// The variables that are settings; others that begin with `MDTS_` are not ours to judge.
 fn environment() -> HashMap<String, String> {
-    let variable = |name: &str| format!("MDTS_{}", name.to_uppercase());
     let found = NAMES.map(variable).into_iter();
     found.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
 }

@@ -32,7 +32,8 @@ impl WeightsFlag {
         let is_learned = names.iter().any(|name| LEARNED.contains(name));
         match (&settings.weights, is_learned) {
             (Some(path), true) => {
-                let weights = Weights::read(path).map_err(Error::reading)?;
+                let weights = Weights::read(path).map_err(Error::reading);
+                let weights = weights.map_err(|error| settings.blame("weights", error))?;
                 tracing::info!(round = weights.training().round, "weights of {}", path.display());
                 Ok(Some(weights))
             }

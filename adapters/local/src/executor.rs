@@ -11,16 +11,22 @@ use mdts_core::runner::{Assignment, Executor, Report, Reports};
 use mdts_core::{Cluster, Error, Result};
 use mdts_dag::JobGraph;
 use rustc_hash::FxHashMap;
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::care::Care;
+use crate::cgroup;
+use crate::cut::SMALLEST;
 use crate::keeper::{Ending, Found, Keeper};
-use crate::process::{self, Setting};
+use crate::process::{self, Produced, Setting};
+use crate::programs::Programs;
 
 pub(crate) const NO_COMMAND: &str = "the task has no command; use --emulate to run a trace";
 
 /// How processes are run.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of its own
 pub struct LocalOptions {
     /// Where the output of every attempt goes, see [`crate::log_files`]. It is made if it is not there.
     pub log_directory: PathBuf,
@@ -28,12 +34,26 @@ pub struct LocalOptions {
     pub working_directory: PathBuf,
     /// Time between asking a cancelled attempt to end and killing it. Default: 5 seconds.
     pub grace: Duration,
-    /// Processes at a time at most; further attempts wait, and their time does not run. Default: 512.
+    /// Processes at a time at most; further attempts wait, and their time does not run. Fewer where this process may not
+    /// open enough files (`ulimit -n`). Default: 512.
     pub max_processes: usize,
     /// Who is the parent of the processes; `None`: this process, and they end with it. Default: none.
     pub keeper: Option<KeeperOptions>,
+    /// Whether an attempt does not begin when a declared input that no task writes is missing. Default: yes.
+    pub check_inputs: bool,
     /// Whether an attempt that leaves a declared output missing has failed. Default: yes.
     pub check_outputs: bool,
+    /// Bytes that are kept of each stream of an attempt's output, 256 KiB at least: of more, beginning and end are kept and a
+    /// line between them says how much is left out. `None`: all is kept. Default: 64 MiB.
+    pub output_limit: Option<u64>,
+    /// Whether an attempt is killed that uses more memory than its task demands, if it demands any. Default: yes.
+    pub limit_memory: bool,
+    /// A control group of version 2 in which attempts that demand memory get groups of their own, so that the system itself
+    /// limits them; it must be delegated and hold no processes. Empty: the one that holds this process, which must be alone in it.
+    /// `None`: memory is watched by looking at processes. Default: none.
+    pub cgroup: Option<PathBuf>,
+    /// Whether every attempt is bound to as many processors as its task demands, disjoint while they last. Default: no.
+    pub pin: bool,
 }
 
 impl LocalOptions {
@@ -45,7 +65,12 @@ impl LocalOptions {
             grace: Duration::from_secs(5),
             max_processes: 512,
             keeper: None,
+            check_inputs: true,
             check_outputs: true,
+            output_limit: Some(64 << 20),
+            limit_memory: true,
+            cgroup: None,
+            pin: false,
         }
     }
 }
@@ -53,7 +78,7 @@ impl LocalOptions {
 /// A process that starts the tasks in the place of this one and outlives it: for runs that are to be resumed.
 ///
 /// Tasks go on when the runner is killed, and a runner that resumes the run finds them and how they ended. Tasks have the
-/// environment that the keeper was started with.
+/// environment of the runner that starts them.
 #[derive(Debug, Clone)]
 pub struct KeeperOptions {
     /// Where it writes down what becomes of its tasks; a folder of this run alone. It is made if it is not there.
@@ -65,7 +90,8 @@ pub struct KeeperOptions {
 /// Runs attempts as processes of this machine, whatever node they are placed on.
 ///
 /// Each process leads a process group of its own and finds `MDTS_JOB`, `MDTS_TASK`, `MDTS_ATTEMPT` and `MDTS_NODE`
-/// in its environment; its input is empty. An attempt has ended when its process has; what it leaves in its group is
+/// in its environment, and the GPUs that are its own in `CUDA_VISIBLE_DEVICES` if it demands any; its input is empty. What it
+/// writes is in [log files](crate::log_files) within a tenth of a second; there are none for what it does not write. An attempt has ended when its process has; what it leaves in its group is
 /// killed then. Cancelling asks the group to end (SIGTERM) and kills it after the grace. So does dropping the
 /// executor, as long as the tokio runtime lives; the end of the runtime kills at once.
 ///
@@ -104,6 +130,13 @@ impl LocalExecutor {
     /// [`Error::Io`] if the log directory cannot be made or the working directory is not there,
     /// [`Error::BadSetting`] if not even one process may run, [`Error::Executor`] if the keeper does not begin.
     pub fn new(mut options: LocalOptions, cluster: Arc<Cluster>) -> Result<Self> {
+        if let Some(limit) = options.output_limit.filter(|limit| *limit < SMALLEST) {
+            return Err(Error::BadSetting {
+                what: "limit of output",
+                value: limit.to_string(),
+                expected: "at least 262144 bytes",
+            });
+        }
         if options.max_processes == 0 {
             return Err(Error::BadSetting {
                 what: "number of processes",
@@ -111,14 +144,26 @@ impl LocalExecutor {
                 expected: "at least 1",
             });
         }
+        if let Some(folder) = &mut options.cgroup {
+            let ready = if folder.as_os_str().is_empty() {
+                cgroup::own().map(|own| *folder = own)
+            } else {
+                cgroup::prepare(folder)
+            };
+            ready.map_err(Error::Executor)?;
+        }
         options.working_directory = in_place(&options.working_directory, Path::canonicalize)?;
         in_place(&options.log_directory, |path| std::fs::create_dir_all(path))?;
         // The keeper may have another current directory.
         options.log_directory = in_place(&options.log_directory, Path::canonicalize)?;
         let keeper = options.keeper.as_ref().map(open_keeper).transpose()?;
-        let permits = Arc::new(Semaphore::new(options.max_processes.min(Semaphore::MAX_PERMITS)));
-        let running = FxHashMap::default();
-        Ok(Self { setting: Arc::new(Setting { options, cluster }), keeper, permits, running })
+        let at_once = options.max_processes.min(processes_by_files()).min(Semaphore::MAX_PERMITS);
+        let care = Care::new(false, |error| tracing::warn!("{error}"));
+        let care = care.map_err(|error| Error::Executor(format!("a thread cannot start: {error}")))?;
+        let setting =
+            Setting { options, cluster, care, programs: Programs::default(), produced: Produced::default() };
+        let permits = Arc::new(Semaphore::new(at_once));
+        Ok(Self { setting: Arc::new(setting), keeper, permits, running: FxHashMap::default() })
     }
 
     /// Checks before a run that every task has a command.
@@ -135,6 +180,21 @@ impl LocalExecutor {
             others => format!("task '{name}' and {others} more: {NO_COMMAND}"),
         }))
     }
+}
+
+impl Drop for LocalExecutor {
+    fn drop(&mut self) {
+        self.setting.care.clear();
+    }
+}
+
+/// How many processes there may be at once, as this process may not open more files.
+fn processes_by_files() -> usize {
+    /// Files per process, two of output and one to wait by, and those that are open anyway.
+    const EACH: u64 = 3;
+    const OTHERS: u64 = 64;
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(most.saturating_sub(OTHERS) / EACH).unwrap_or(usize::MAX).max(1)
 }
 
 fn open_keeper(options: &KeeperOptions) -> Result<Arc<Keeper>> {

@@ -4,13 +4,22 @@
 //! its own, with its output in files, by itself or through a [keeper](keep) that outlives it. [`EmulatedExecutor`] sleeps for the expected run time instead.
 //! [`this_machine`] describes the machine as a cluster of one node.
 
+mod care;
+mod cgroup;
+mod cut;
+mod devices;
 mod emulated;
 mod executor;
 mod group;
 mod keeper;
+mod launch;
 mod logs;
 mod machine;
+mod memory;
+mod orphans;
+mod output;
 mod process;
+mod programs;
 
 pub use emulated::EmulatedExecutor;
 pub use executor::{KeeperOptions, LocalExecutor, LocalOptions};

@@ -6,15 +6,21 @@ use mdts_core::{Cluster, Link, Network, Node, Result, SlotModel};
 
 /// One node of speed 1 with this machine's name, processor cores and memory, in the resources model.
 ///
-/// The cores are those that this process may use; the memory is left open where the system does not tell.
+/// The cores are those that this process may use, the GPUs those of the NVIDIA driver; the memory is left open where the system does not tell.
 ///
 /// # Errors
 /// None is known; the cluster is checked like any other.
 pub fn this_machine() -> Result<Cluster> {
     let cores = available_parallelism().map_or(1.0, |n| n.get() as f64);
     let mut node = Node::new(host_name()).cores(cores);
+    node.capacity.gpus = gpus() as f64;
     node.capacity.memory = std::fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(total_memory);
     Cluster::new(vec![node], Network::uniform(Link::INSTANT), SlotModel::Resources)
+}
+
+/// GPUs as their driver lists them.
+fn gpus() -> usize {
+    std::fs::read_dir("/proc/driver/nvidia/gpus").map_or(0, Iterator::count)
 }
 
 fn host_name() -> String {

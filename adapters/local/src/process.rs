@@ -1,26 +1,60 @@
 //! One attempt as a process, from its start to the judgement on it.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mdts_core::Cluster;
 use mdts_core::runner::{Assignment, Outcome, Report, Reports};
+use mdts_dag::{Execution, Failing, JobGraph, RetryRule};
 use tokio::sync::oneshot;
 
+use crate::care::Care;
+use crate::devices::thousandths;
 use crate::group::Group;
-use crate::keeper::{Ending, Keeper, Launch};
+use crate::keeper::{Ending, Keeper};
+use crate::launch::{Gpus, Launch, MARK, Needs, mark};
 use crate::logs::{LogFiles, log_files};
-use crate::{LocalOptions, executor};
+use crate::programs::Programs;
+use crate::{LocalOptions, executor, memory};
 
 /// What all attempts have in common.
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub(crate) options: LocalOptions,
     pub(crate) cluster: Arc<Cluster>,
+    /// Looks after the processes that are this process's own.
+    pub(crate) care: Arc<Care>,
+    pub(crate) programs: Programs,
+    pub(crate) produced: Produced,
+}
+
+/// For every file whether a task writes it.
+type Files = Arc<[bool]>;
+
+/// Which files the tasks of a job write.
+#[derive(Debug, Default)]
+pub(crate) struct Produced {
+    of: Mutex<Option<(Arc<JobGraph>, Files)>>,
+}
+
+impl Produced {
+    /// By the index of the file. O(tasks + files) for another job than before.
+    fn by(&self, job: &Arc<JobGraph>) -> Files {
+        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, files)) = &*of
+            && Arc::ptr_eq(known, job)
+        {
+            return files.clone();
+        }
+        let mut files = vec![false; job.files().len()];
+        job.tasks().flat_map(|task| &task.outputs).for_each(|file| files[file.index()] = true);
+        let files: Files = files.into();
+        *of = Some((job.clone(), files.clone()));
+        files
+    }
 }
 
 /// Runs an attempt to its end, as a child of this process or of the keeper; `None` if it was cancelled.
@@ -33,7 +67,7 @@ pub(crate) async fn run(
 ) -> Option<Outcome> {
     let launch = match launch(assignment, setting) {
         Ok(launch) => launch,
-        Err(reason) => return Some(Outcome::Failure(reason)),
+        Err((failing, reason)) => return Some(failed(assignment, failing, reason)),
     };
     match keeper {
         Some(keeper) => {
@@ -77,95 +111,143 @@ async fn own(
     launch: &Launch,
     cancelled: oneshot::Receiver<()>,
 ) -> Option<Outcome> {
-    let started = command(launch).and_then(|command| {
-        let program = &launch.program;
-        let mut command = tokio::process::Command::from(command);
-        command.spawn().map_err(|error| format!("cannot start '{}': {error}", program.display()))
+    let started = setting.care.start(launch, None, |command| {
+        let child = tokio::process::Command::from(command).spawn()?;
+        Ok((child.id().unwrap_or_default(), child))
     });
-    let mut child = match started {
-        Ok(child) => child,
-        Err(reason) => return Some(Outcome::Failure(reason)),
+    let (number, mut child) = match started {
+        Ok(started) => started,
+        Err(reason) => return Some(failed(assignment, Failing::Start, reason)),
     };
-    let mut group = Group::led_by(child.id().unwrap_or_default());
+    let mut group = Group::led_by(number);
     let status = tokio::select! {
         biased;
         status = child.wait() => status,
         _ = cancelled => {
             // Both at once: the leader stays in its group until it is waited for.
             let ((), ended) = tokio::join!(group.end(setting.options.grace), child.wait());
+            setting.care.ended(number.cast_signed(), Ending::Signal(0));
             tracing::debug!(task = %assignment.task().name, ?ended, "cancelled");
             return None;
         }
     };
     group.kill(); // what the task has left behind
-    Some(match status {
-        Ok(status) => {
-            let ending = match (status.code(), status.signal()) {
-                (Some(code), _) => Ending::Exit(code),
-                (None, signal) => Ending::Signal(signal.unwrap_or_default()),
-            };
-            judge(assignment, setting, &ending)
-        }
-        Err(error) => Outcome::Failure(format!("the process could not be waited for: {error}")),
-    })
+    let ending = match status.as_ref().map(|status| (status.code(), status.signal())) {
+        Ok((Some(code), _)) => Ending::Exit(code),
+        Ok((None, signal)) => Ending::Signal(signal.unwrap_or_default()),
+        Err(error) => Ending::NotStarted(format!("the process could not be waited for: {error}")),
+    };
+    let ending = setting.care.ended(number.cast_signed(), ending);
+    Some(judge(assignment, setting, &ending))
 }
 
-fn launch(assignment: &Assignment, setting: &Setting) -> Result<Launch, String> {
+fn launch(assignment: &Assignment, setting: &Setting) -> Result<Launch, (Failing, String)> {
     let (task, run, options) = (assignment.task(), assignment.run, &setting.options);
-    let Some((program, arguments)) = task.run.as_ref().and_then(|run| run.command.split_first()) else {
-        return Err(executor::NO_COMMAND.to_owned());
-    };
-    let variables = [
+    let none = || (Failing::Start, executor::NO_COMMAND.to_owned());
+    let execution = task.run.as_deref().ok_or_else(none)?;
+    let program = execution.command.first().ok_or_else(none)?;
+    check_inputs(assignment, setting)?;
+    let own = [
         ("MDTS_JOB", assignment.job.name().to_owned()),
         ("MDTS_TASK", task.name.to_string()),
         ("MDTS_ATTEMPT", run.attempt.to_string()),
         ("MDTS_NODE", setting.cluster.node(assignment.node).name.clone()),
+        (MARK, mark(run)),
     ];
+    let own = own.map(|(name, value)| (name.to_owned(), value));
+    let directory = directory(execution, &options.working_directory);
+    let path = execution.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| &**value);
     let LogFiles { out, err } = log_files(&options.log_directory, &assignment.job, run.task, run.attempt);
     Ok(Launch {
         run,
-        program: locate(program, &options.working_directory),
-        arguments: arguments.to_vec(),
-        directory: options.working_directory.clone(),
-        variables: variables.map(|(name, value)| (name.to_owned(), value)).into(),
+        program: setting.programs.locate(program, &directory, path),
+        arguments: execution.command.clone(),
+        directory,
+        variables: execution.env.iter().cloned().chain(own).collect(),
         out,
         err,
+        needs: needs(assignment, setting),
     })
 }
 
-/// The command of a launch, with its files opened.
-pub(crate) fn command(launch: &Launch) -> Result<Command, String> {
-    let log = |path: &PathBuf| File::create(path).map_err(|error| format!("{}: {error}", path.display()));
-    let mut command = Command::new(&launch.program);
-    command
-        .args(&launch.arguments)
-        .current_dir(&launch.directory)
-        .envs(launch.variables.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
-        .stdout(log(&launch.out)?)
-        .stderr(log(&launch.err)?)
-        .process_group(0);
-    Ok(command)
+fn directory(execution: &Execution, working_directory: &Path) -> PathBuf {
+    match &execution.directory {
+        Some(directory) => working_directory.join(directory),
+        None => working_directory.to_owned(),
+    }
 }
 
-/// A program given by a relative path is meant from the working directory; a bare name is looked for in PATH.
-fn locate(program: &str, working_directory: &Path) -> PathBuf {
-    if program.contains('/') { working_directory.join(program) } else { program.into() }
+/// Files that no task writes must be there from the beginning.
+fn check_inputs(assignment: &Assignment, setting: &Setting) -> Result<(), (Failing, String)> {
+    let inputs = &assignment.task().inputs;
+    if inputs.is_empty() || !setting.options.check_inputs {
+        return Ok(());
+    }
+    let produced = setting.produced.by(&assignment.job);
+    for file in inputs.iter().filter(|file| !produced[file.index()]) {
+        let name = &assignment.job.file(*file).name;
+        if !setting.options.working_directory.join(&**name).exists() {
+            let directory = setting.options.working_directory.display();
+            return Err((
+                Failing::Input,
+                format!("its input '{name}' is not in {directory}, and no task writes it"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn needs(assignment: &Assignment, setting: &Setting) -> Needs {
+    let (options, nodes) = (&setting.options, setting.cluster.nodes());
+    let demand = assignment.task().demand.as_deref();
+    let gpus_of = |node: &mdts_core::Node| node.capacity.gpus.ceil() as u32;
+    let gpus = demand.filter(|demand| demand.gpus > 0.0).map(|demand| Gpus {
+        // All nodes are this machine: each has the devices behind those of the nodes before it.
+        first: nodes[..assignment.node.index()].iter().map(gpus_of).sum(),
+        count: gpus_of(&nodes[assignment.node.index()]),
+        wanted: thousandths(demand.gpus),
+    });
+    let cores = demand.map_or(1.0, |demand| demand.cores);
+    let memory = demand.map(|demand| demand.memory).filter(|bytes| *bytes > 0 && options.limit_memory);
+    Needs {
+        output: options.output_limit,
+        memory,
+        cgroups: memory.and(options.cgroup.clone()),
+        processors: (options.pin && cores > 0.0).then(|| thousandths(cores)),
+        gpus,
+    }
+}
+
+/// Whether another attempt is worth it is for the task to say.
+fn failed(assignment: &Assignment, failing: Failing, reason: String) -> Outcome {
+    let rule = assignment.task().run.as_ref().map(|run| &run.retry);
+    if rule.unwrap_or(&RetryRule::default()).repeats(failing) {
+        Outcome::Failure(reason)
+    } else {
+        Outcome::Final(reason)
+    }
 }
 
 fn judge(assignment: &Assignment, setting: &Setting, ending: &Ending) -> Outcome {
-    let how = match ending {
+    let (failing, how) = match ending {
         Ending::Exit(0) => return judge_outputs(assignment, &setting.options),
-        Ending::Exit(code) => format!("exit status {code}"),
-        Ending::Signal(signal) => format!("killed by signal {signal}"),
-        Ending::NotStarted(reason) | Ending::Refused(reason) => return Outcome::Failure(reason.clone()),
+        Ending::Exit(code) => (Failing::Status(*code), format!("exit status {code}")),
+        Ending::Signal(signal) => (Failing::Signal, format!("killed by signal {signal}")),
+        Ending::Memory { used, limit } => {
+            let [used, limit] = [*used, *limit].map(memory::show);
+            return failed(assignment, Failing::Memory, format!("killed: used {used} of {limit} of memory"));
+        }
+        Ending::NotStarted(reason) | Ending::Refused(reason) => {
+            return failed(assignment, Failing::Start, reason.clone());
+        }
     };
     let run = assignment.run;
     let logs = log_files(&setting.options.log_directory, &assignment.job, run.task, run.attempt);
-    Outcome::Failure(match last_lines(&logs.err) {
+    let reason = match last_lines(&logs.err) {
         Ok(lines) if !lines.is_empty() => format!("{how}: {lines}"),
         _ => how, // the status alone must do
-    })
+    };
+    failed(assignment, failing, reason)
 }
 
 fn judge_outputs(assignment: &Assignment, options: &LocalOptions) -> Outcome {
@@ -174,9 +256,8 @@ fn judge_outputs(assignment: &Assignment, options: &LocalOptions) -> Outcome {
             let name = &assignment.job.file(*file).name;
             if !options.working_directory.join(&**name).exists() {
                 let directory = options.working_directory.display();
-                return Outcome::Failure(format!(
-                    "it ended well, but its output '{name}' is not in {directory}"
-                ));
+                let reason = format!("it ended well, but its output '{name}' is not in {directory}");
+                return failed(assignment, Failing::Output, reason);
             }
         }
     }
@@ -189,7 +270,7 @@ const LINES: usize = 3;
 const SHOWN: usize = 300;
 
 /// The last lines of a file that are not empty, on one line.
-fn last_lines(path: &Path) -> std::io::Result<String> {
+fn last_lines(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(READ)))?;
@@ -225,14 +306,6 @@ mod tests {
         ];
         for (text, shown) in cases {
             assert_eq!(shorten(text), shown);
-        }
-    }
-
-    #[test]
-    fn relative_programs_are_meant_from_the_working_directory() {
-        let cases = [("sort", "sort"), ("./x.sh", "/w/./x.sh"), ("bin/x", "/w/bin/x"), ("/bin/x", "/bin/x")];
-        for (program, path) in cases {
-            assert_eq!(locate(program, Path::new("/w")), Path::new(path));
         }
     }
 }

@@ -206,6 +206,15 @@ impl NetworkBuilder {
         self.racks.insert((a.min(b), a.max(b)), link);
     }
 
+    /// Sets the link between every two of the first `racks` racks; it is asked for in the order (1, 0), (2, 0), (2, 1), ...
+    pub fn between_all_racks(&mut self, racks: u32, mut link: impl FnMut() -> Link) {
+        for a in 0..racks {
+            for b in 0..a {
+                self.between_racks(a, b, link());
+            }
+        }
+    }
+
     /// Sets the link between two nodes, in both directions.
     pub fn between_nodes(&mut self, a: NodeId, b: NodeId, link: Link) {
         let nodes = self.rack.len();

@@ -45,6 +45,8 @@ pub enum Event {
     Finished(TaskRun),
     /// A task has failed; it is repeated as often as its `retries` allow.
     Failed(TaskRun),
+    /// A task has failed, and no retries will help.
+    FailedForGood(TaskRun),
     /// A node is (again) there.
     NodeJoined(NodeId),
     /// A node is gone, with all that runs there. Results of finished tasks survive.
@@ -61,6 +63,21 @@ pub enum Event {
     Resumed,
     /// A job is given up.
     Cancelled(JobId),
+    /// A task is given up: if it has not come to its end, it fails for good, running or not.
+    Dropped {
+        /// The job.
+        job: JobId,
+        /// The task.
+        task: TaskId,
+    },
+    /// A task that failed for good gets another chance, with all its retries; what was blocked behind it alone waits for
+    /// it again.
+    Retried {
+        /// The job.
+        job: JobId,
+        /// The task.
+        task: TaskId,
+    },
     /// A task of a job is wanted; only for states that work [on demand](super::State::on_demand).
     Asked {
         /// The job.

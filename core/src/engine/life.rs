@@ -153,12 +153,12 @@ impl State {
         self.close(run.job, out);
     }
 
-    pub(super) fn failed(&mut self, run: TaskRun, watched: bool, out: &mut Vec<Command>) {
+    pub(super) fn failed(&mut self, run: TaskRun, for_good: bool, watched: bool, out: &mut Vec<Command>) {
         if !self.is_running(run) {
             return;
         }
         if !self.leave(run) {
-            self.fail(run, out);
+            self.fail(run, for_good, out);
         }
         if watched {
             self.call_waiting(run.job);
@@ -166,13 +166,13 @@ impl State {
     }
 
     /// The last attempt of a task that ran has failed.
-    fn fail(&mut self, run: TaskRun, out: &mut Vec<Command>) {
+    fn fail(&mut self, run: TaskRun, for_good: bool, out: &mut Vec<Command>) {
         let retries = self.jobs[run.job.index()].instance.graph().retries(run.task);
         let on_demand = self.on_demand;
         let t = self.task(run.job, run.task);
         (t.node, t.staged, t.asked) = (None, false, !on_demand);
         t.failures += 1;
-        if t.failures <= retries {
+        if t.failures <= retries && !for_good {
             self.make_ready(run.job, run.task);
         } else {
             t.phase = Phase::Failed;
@@ -229,12 +229,7 @@ impl State {
                 (Phase::Waiting | Phase::Ready, _) => self.give_up(job, task),
                 (Phase::Running, Some(node)) => {
                     let run = TaskRun { job, task, attempt: t.number };
-                    out.push(Command::Cancel { run, node });
-                    if let Some((second, node)) = self.other(run) {
-                        out.push(Command::Cancel { run: second, node });
-                        self.leave(second);
-                    }
-                    self.leave(run);
+                    self.stop(run, node, out);
                     self.task(job, task).phase = Phase::Blocked;
                     let job = &mut self.jobs[job.index()];
                     job.remaining -= 1;

@@ -12,6 +12,7 @@
 //!
 //! A task has one attempt at a time, or two if the driver tells that the first is [overdue](Event::Overdue).
 
+mod amend;
 mod demand;
 mod driver;
 mod event;

@@ -192,6 +192,16 @@ impl State {
         goes_on
     }
 
+    /// Cancels all attempts of a task of which this one, on this node, is the first.
+    pub(super) fn stop(&mut self, run: TaskRun, node: NodeId, out: &mut Vec<Command>) {
+        out.push(Command::Cancel { run, node });
+        if let Some((second, node)) = self.other(run) {
+            out.push(Command::Cancel { run: second, node });
+            self.leave(second);
+        }
+        self.leave(run);
+    }
+
     /// Frees what an attempt occupies.
     fn vacate(&mut self, job: JobId, task: TaskId, node: NodeId, finish: f64) {
         let (_, weight, _) = self.load(job, task, node);

@@ -51,6 +51,11 @@ impl<'a> Step<'a> {
         &self.state.jobs[self.job.index()].instance
     }
 
+    /// Whether nothing is left to do of a job: all its tasks are done or will never run.
+    pub fn is_over(&self, job: JobId) -> bool {
+        self.state.jobs.get(job.index()).is_none_or(|job| job.remaining == 0)
+    }
+
     /// The child tasks to place: ready and not placed yet.
     pub fn ready(&self) -> &'a [TaskId] {
         &self.state.jobs[self.job.index()].ready

@@ -86,7 +86,7 @@ pub struct StepEntry {
     pub events: Vec<Happening>,
     /// The decisions, in order.
     pub decisions: Vec<(JobId, Decision)>,
-    /// Why attempts failed.
+    /// Why attempts failed, or were dropped.
     pub reasons: Vec<(TaskRun, String)>,
 }
 
@@ -121,6 +121,17 @@ pub enum Happening {
     Cancelled(JobId),
     Tick,
     Overdue(TaskRun),
+    FailedForGood(TaskRun),
+    Dropped {
+        job: JobId,
+        #[serde(with = "plain::task")]
+        task: TaskId,
+    },
+    Retried {
+        job: JobId,
+        #[serde(with = "plain::task")]
+        task: TaskId,
+    },
     Asked {
         job: JobId,
         #[serde(with = "plain::task")]
@@ -138,6 +149,7 @@ impl From<&Event> for Happening {
             Event::Started(run) => Self::Started(run),
             Event::Finished(run) => Self::Finished(run),
             Event::Failed(run) => Self::Failed(run),
+            Event::FailedForGood(run) => Self::FailedForGood(run),
             Event::Interrupted(run) => Self::Interrupted(run),
             Event::NodeJoined(node) => Self::NodeJoined(node),
             Event::NodeLost(node) => Self::NodeLost(node),
@@ -146,6 +158,8 @@ impl From<&Event> for Happening {
             Event::Cancelled(job) => Self::Cancelled(job),
             Event::Tick => Self::Tick,
             Event::Overdue(run) => Self::Overdue(run),
+            Event::Dropped { job, task } => Self::Dropped { job, task },
+            Event::Retried { job, task } => Self::Retried { job, task },
             Event::Asked { job, task } => Self::Asked { job, task },
             Event::Withdrawn(job) => Self::Withdrawn(job),
             Event::NodeDrained(node) => Self::NodeDrained(node),
@@ -162,6 +176,7 @@ impl Happening {
             Self::Started(run) => Event::Started(run),
             Self::Finished(run) => Event::Finished(run),
             Self::Failed(run) => Event::Failed(run),
+            Self::FailedForGood(run) => Event::FailedForGood(run),
             Self::Interrupted(run) => Event::Interrupted(run),
             Self::NodeJoined(node) => Event::NodeJoined(node),
             Self::NodeLost(node) => Event::NodeLost(node),
@@ -170,6 +185,8 @@ impl Happening {
             Self::Cancelled(job) => Event::Cancelled(job),
             Self::Tick => Event::Tick,
             Self::Overdue(run) => Event::Overdue(run),
+            Self::Dropped { job, task } => Event::Dropped { job, task },
+            Self::Retried { job, task } => Event::Retried { job, task },
             Self::Asked { job, task } => Event::Asked { job, task },
             Self::Withdrawn(job) => Event::Withdrawn(job),
             Self::NodeDrained(node) => Event::NodeDrained(node),

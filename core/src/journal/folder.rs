@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::log::unreadable;
 use super::sync::Syncer;
@@ -40,7 +41,7 @@ impl Folder {
             .truncate(false)
             .open(&name)
             .map_err(failed)?;
-        match lock.try_lock() {
+        match try_lock(&lock) {
             Ok(()) => {}
             Err(TryLockError::Error(error)) => return Err(failed(error)),
             Err(TryLockError::WouldBlock) => {
@@ -64,7 +65,7 @@ impl Folder {
 
     /// Whether it holds a journal.
     pub fn has_journal(&self) -> bool {
-        self.path.join(EVENTS).exists()
+        events_file(&self.path).exists()
     }
 
     /// Begins a journal.
@@ -94,6 +95,45 @@ impl Folder {
         let storage = FileStorage::new(self, durability).map_err(|error| unreadable(&place, &error))?;
         Journal::open(Box::new(storage), place, durability)
     }
+}
+
+/// Tries for a moment: whoever asks for the [`holder`] has the lock for an instant.
+fn try_lock(lock: &File) -> Result<(), TryLockError> {
+    const TRIES: u32 = 10;
+    const PAUSE: Duration = Duration::from_millis(10);
+    for _ in 1..TRIES {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            tried => return tried,
+        }
+    }
+    lock.try_lock()
+}
+
+/// Number of the process that has the folder, if one has.
+///
+/// # Errors
+/// [`Error::Journal`] if that cannot be found out.
+pub fn holder(path: &Path) -> Result<Option<u32>> {
+    let failed = |error: io::Error| unreadable(&path.join(LOCK).display().to_string(), &error);
+    let mut lock = match File::open(path.join(LOCK)) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    match lock.try_lock_shared() {
+        Ok(()) => return Ok(None),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    let mut number = String::new();
+    lock.read_to_string(&mut number).map_err(failed)?;
+    Ok(number.trim().parse().ok())
+}
+
+/// The file of a folder's journal.
+pub fn events_file(folder: &Path) -> PathBuf {
+    folder.join(EVENTS)
 }
 
 fn nothing_here(path: &Path) -> Error {

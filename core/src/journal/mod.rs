@@ -22,7 +22,7 @@ mod tests;
 pub use digest::digest;
 pub(crate) use entry::wall_ms;
 pub use entry::{Entry, Happening, Manifest, Snapshot, StepEntry};
-pub use folder::{Folder, read_folder};
+pub use folder::{Folder, events_file, holder, read_folder};
 pub use log::{Durability, Journal};
 pub use reader::{Reader, Torn};
 pub use storage::Storage;

@@ -68,6 +68,13 @@ pub struct Progress {
     pub dropped: Vec<TaskId>,
 }
 
+impl Progress {
+    /// Whether anything is different from a job that has not begun, apart from the time.
+    pub fn has_begun(&self) -> bool {
+        !(self.started.is_empty() && self.lost.is_empty() && self.dropped.is_empty())
+    }
+}
+
 impl Instance {
     /// Computes the costs of a graph on a cluster. O(tasks x nodes).
     ///

@@ -41,10 +41,8 @@ pub struct Slot {
 #[derive(Debug, Clone)]
 pub struct PartialSchedule<'a> {
     instance: &'a Instance,
-    node: Vec<NodeId>,
-    start: Vec<f64>,
-    /// NaN: not placed yet; infinite: left out.
-    finish: Vec<f64>,
+    /// Per task. Finish NaN: not placed yet; infinite: left out.
+    slots: Vec<Slot>,
     timelines: Vec<Timeline>,
     lost: Vec<bool>,
     now: f64,
@@ -65,11 +63,10 @@ impl<'a> PartialSchedule<'a> {
             SlotModel::Exclusive => Timeline::exclusive(),
             SlotModel::Resources => Timeline::shared(instance.capacity(node)),
         };
+        let open = Slot { node: NodeId::default(), start: 0.0, finish: f64::NAN };
         let mut partial = Self {
             instance,
-            node: vec![NodeId::default(); instance.tasks()],
-            start: vec![0.0; instance.tasks()],
-            finish: vec![f64::NAN; instance.tasks()],
+            slots: vec![open; instance.tasks()],
             timelines: (0..nodes).map(|n| timeline(NodeId::new(n))).collect(),
             lost: vec![false; nodes],
             now: 0.0,
@@ -82,7 +79,7 @@ impl<'a> PartialSchedule<'a> {
                 partial.lost[node.index()] = true;
             }
             for task in &progress.dropped {
-                partial.finish[task.index()] = f64::INFINITY;
+                partial.slots[task.index()].finish = f64::INFINITY;
             }
             let mut started = progress.started.clone();
             started.sort_by(|a, b| a.start.total_cmp(&b.start));
@@ -118,19 +115,19 @@ impl<'a> PartialSchedule<'a> {
     /// Whether the task still has to be placed.
     #[inline]
     pub fn is_open(&self, task: TaskId) -> bool {
-        self.finish[task.index()].is_nan()
+        self.slots[task.index()].finish.is_nan()
     }
 
     /// Finish of a placed task; NaN otherwise.
     #[inline]
     pub fn finish_of(&self, task: TaskId) -> f64 {
-        self.finish[task.index()]
+        self.slots[task.index()].finish
     }
 
     /// Node of a placed task.
     #[inline]
     pub fn node_of(&self, task: TaskId) -> NodeId {
-        self.node[task.index()]
+        self.slots[task.index()].node
     }
 
     /// From this time on nothing is reserved on `node`.
@@ -147,13 +144,13 @@ impl<'a> PartialSchedule<'a> {
 
     /// Gathers when the data of `task`'s parents arrives where. All parents must be placed.
     pub fn gather(&self, task: TaskId, arrival: &mut Arrival) {
-        arrival.gather(self.instance, task, |p| (self.node[p.index()], self.finish[p.index()]));
+        arrival.gather(self.instance, task, |p| (self.node_of(p), self.finish_of(p)));
     }
 
     /// The same for those parents that are placed; the others count as if their data were there.
     pub fn gather_placed(&self, task: TaskId, arrival: &mut Arrival) {
-        let finish = |p: TaskId| if self.is_open(p) { f64::NEG_INFINITY } else { self.finish[p.index()] };
-        arrival.gather(self.instance, task, |p| (self.node[p.index()], finish(p)));
+        let finish = |p: TaskId| if self.is_open(p) { f64::NEG_INFINITY } else { self.finish_of(p) };
+        arrival.gather(self.instance, task, |p| (self.node_of(p), finish(p)));
     }
 
     /// The earliest slot of `task` on `node`, gaps between other tasks included; `None` if it cannot run there.
@@ -242,18 +239,17 @@ impl<'a> PartialSchedule<'a> {
 
     /// Puts `task` into a slot.
     pub fn place(&mut self, task: TaskId, slot: Slot) {
-        let i = task.index();
-        debug_assert!(self.finish[i].is_nan(), "task {task:?} is placed twice");
-        (self.node[i], self.start[i], self.finish[i]) = (slot.node, slot.start, slot.finish);
+        debug_assert!(self.is_open(task), "task {task:?} is placed twice");
+        self.slots[task.index()] = slot;
         self.timelines[slot.node.index()].reserve(slot.start, slot.finish, self.instance.demand(task));
     }
 
     /// The schedule of all tasks placed.
     pub fn finish(self) -> Schedule {
-        let placed = |t: &TaskId| self.finish[t.index()].is_finite();
+        let placed = |t: &TaskId| self.finish_of(*t).is_finite();
         let placements = self.instance.graph().tasks().filter(placed).map(|task| {
-            let i = task.index();
-            Placement { task, node: self.node[i], start: self.start[i], finish: self.finish[i] }
+            let Slot { node, start, finish } = self.slots[task.index()];
+            Placement { task, node, start, finish }
         });
         Schedule::new(placements.collect())
     }

@@ -60,7 +60,7 @@ impl<P: Planner> Planned<P> {
         let mut progress = step.progress();
         leave_out_stranded(step, &mut progress);
         let left_out = progress.dropped.len();
-        let is_untouched = progress.started.is_empty() && progress.lost.is_empty() && left_out == 0;
+        let is_untouched = !progress.has_begun();
         let is_new = is_untouched && progress.now == 0.0; // plans count from there
         let rest;
         let instance = if is_new {

@@ -197,6 +197,12 @@ impl Attempts {
         true
     }
 
+    /// Says why a task failed that was given up.
+    pub(super) fn blame(&mut self, task: TaskId, reason: &str) {
+        let attempts = self.of_task.get_mut(task.index()).into_iter().chain(self.beside.get_mut(&task.get()));
+        attempts.for_each(|attempt| attempt.reason = Some(reason.into()));
+    }
+
     /// Ends all attempts on a node that is lost.
     pub(super) fn lose(&mut self, node: NodeId, now: f64) {
         for run in self.runs(|attempt| attempt.live && attempt.node == node) {

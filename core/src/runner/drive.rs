@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mdts_dag::{JobGraph, TaskId};
+use mdts_dag::{Failing, JobGraph, TaskId};
 use rustc_hash::FxHashSet;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::attempts::Attempts;
 use super::clocks::{Alarm, Clocks};
 use super::ledger::{Ledger, Past};
-use super::options::{RunOptions, Snapshot, Stop, Stopper};
+use super::options::{Orders, RunOptions, Snapshot, Stop, Stopper};
 use super::report::{RunEnd, RunReport, TaskOutcome, TaskReport};
 use super::run::{Counted, Progress, Runner};
 use super::{Assignment, Executor, Outcome, Report, Reports, stuck};
@@ -37,8 +37,10 @@ pub(super) struct Run<'a, P, E: ?Sized> {
     executor: &'a mut E,
     reports: Reports,
     inbox: UnboundedReceiver<Report>,
-    stop: watch::Receiver<Stop>,
-    /// Keeps `stop` open.
+    orders: watch::Receiver<Orders>,
+    /// How many of the orders to cancel a task were followed.
+    cancels_seen: usize,
+    /// Keeps `orders` open.
     _stopper: Stopper,
     progress: Option<Progress>,
     begin: Instant,
@@ -97,7 +99,8 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             executor,
             reports,
             inbox,
-            stop: stopper.subscribe(),
+            orders: stopper.subscribe(),
+            cancels_seen: 0,
             _stopper: stopper,
             progress,
             begin: Instant::now(),
@@ -125,7 +128,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         } else {
             self.events.push(Event::Submitted(self.instance.clone()));
         }
-        self.obey_stop().await?;
+        self.obey().await?;
         loop {
             self.advance()?;
             self.carry_out().await?;
@@ -292,6 +295,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             let tasks = self.job.len();
             let ended = tasks - self.engine.state().remaining(JOB);
             progress(&Snapshot {
+                state: self.engine.state(),
                 now: self.now,
                 tasks,
                 succeeded: self.succeeded,
@@ -311,7 +315,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         tokio::select! {
             biased;
             _ = self.inbox.recv_many(&mut self.received, TOGETHER) => {}
-            _ = self.stop.changed() => {}
+            _ = self.orders.changed() => {}
             () = sleep_until(wake) => {}
         }
         self.now = self.clock();
@@ -322,7 +326,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             return Err(Error::Executor(reason));
         }
         self.take_alarms().await?;
-        self.obey_stop().await
+        self.obey().await
     }
 
     /// The latest time to wake up at.
@@ -358,7 +362,10 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
                 self.events.push(Event::Finished(run));
             }
             Report::Ended(run, Outcome::Failure(reason)) if self.attempts.running(run).is_some() => {
-                self.fail(run, reason);
+                self.fail(run, reason, false);
+            }
+            Report::Ended(run, Outcome::Final(reason)) if self.attempts.running(run).is_some() => {
+                self.fail(run, reason, true);
             }
             Report::Started(run) | Report::Ended(run, _) => {
                 tracing::debug!(?run, "a report about an attempt that does not run is ignored");
@@ -378,17 +385,17 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         }
     }
 
-    fn fail(&mut self, run: TaskRun, reason: String) {
+    fn fail(&mut self, run: TaskRun, reason: String, for_good: bool) {
         tracing::info!(task = %self.job.task(run.task).name, attempt = run.attempt, reason, "failed");
         self.ledger.note(run, &reason);
         let goes_on = self.attempts.is_pair(run.task);
         self.attempts.end(run, self.now, Some(reason));
-        self.events.push(Event::Failed(run));
+        self.events.push(if for_good { Event::FailedForGood(run) } else { Event::Failed(run) });
         if goes_on {
             return; // in the other attempt
         }
         self.ended.push(run.task);
-        if self.options.fail_fast && self.engine.state().is_last_chance(run) {
+        if self.options.fail_fast && (for_good || self.engine.state().is_last_chance(run)) {
             self.hold(RunEnd::FailedFast);
         }
     }
@@ -408,7 +415,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         self.cancel(&timed_out).await?;
         for run in timed_out {
             let seconds = self.timeout(run.task).unwrap_or_default();
-            self.fail(run, format!("timed out after {seconds} s"));
+            let execution = self.job.task(run.task).run.as_ref();
+            let for_good = execution.is_some_and(|execution| !execution.retry.repeats(Failing::Timeout));
+            self.fail(run, format!("timed out after {seconds} s"), for_good);
         }
         Ok(())
     }
@@ -424,8 +433,16 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         }
     }
 
-    async fn obey_stop(&mut self) -> Result<()> {
-        let stop = *self.stop.borrow_and_update();
+    /// Does what was ordered from outside.
+    async fn obey(&mut self) -> Result<()> {
+        let (stop, cancelled) = {
+            let orders = self.orders.borrow_and_update();
+            (orders.stop, orders.cancelled[self.cancels_seen..].to_vec())
+        };
+        self.cancels_seen += cancelled.len();
+        for (task, reason) in cancelled {
+            self.drop_task(task, &reason);
+        }
         if self.options.deadline.is_some_and(|limit| self.begin.elapsed() >= limit) {
             self.give_up(RunEnd::Deadline).await?;
         } else if stop == Stop::Cancel {
@@ -434,6 +451,24 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             self.hold(RunEnd::Drained);
         }
         Ok(())
+    }
+
+    /// A task that has not come to its end fails for good.
+    fn drop_task(&mut self, task: TaskId, reason: &str) {
+        let is_open = |phase| matches!(phase, Phase::Waiting | Phase::Ready | Phase::Running);
+        let state = self.engine.state();
+        if task.index() >= self.job.len() || state.job_count() > 0 && !is_open(state.phase(JOB, task)) {
+            return;
+        }
+        self.ledger.note(TaskRun { job: JOB, task, attempt: self.attempts.of(task).number }, reason);
+        self.attempts.blame(task, reason);
+        self.events.push(Event::Dropped { job: JOB, task });
+        if !self.ended.contains(&task) {
+            self.ended.push(task);
+        }
+        if self.options.fail_fast {
+            self.hold(RunEnd::FailedFast);
+        }
     }
 
     /// From here on nothing new starts.

@@ -36,6 +36,8 @@ pub enum Outcome {
     Success,
     /// It did not; the reason is for people.
     Failure(String),
+    /// It did not, and another attempt would not either, whatever retries are left; the reason is for people.
+    Final(String),
 }
 
 /// What an executor tells the runner.

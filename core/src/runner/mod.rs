@@ -9,6 +9,7 @@
 //! stopped or killed goes on from there. [`Standing`] tells from the journal alone how a run stands, [`Obstacle`] why a
 //! task of it is not running.
 
+mod amend;
 mod attempts;
 mod clocks;
 mod drive;
@@ -25,6 +26,7 @@ mod stuck;
 #[cfg(test)]
 mod tests;
 
+pub use amend::amend;
 pub use executor::{Assignment, Executor, Outcome, Report, Reports};
 pub use function::FnExecutor;
 pub use obstacle::Obstacle;

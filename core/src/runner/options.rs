@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use mdts_dag::TaskId;
 use tokio::sync::watch;
 
-use crate::engine::Speculation;
+use crate::engine::{Speculation, State};
 
 /// How a run behaves.
 ///
@@ -46,8 +47,10 @@ impl Default for RunOptions {
 }
 
 /// A run at one moment, for progress bars.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Snapshot {
+#[derive(Debug, Clone, Copy)]
+pub struct Snapshot<'a> {
+    /// The engine's state, in which the run is the first job: which tasks run where.
+    pub state: &'a State,
     /// Seconds since the run began.
     pub now: f64,
     /// All tasks of the job.
@@ -68,7 +71,7 @@ pub struct Snapshot {
     pub speculated: usize,
 }
 
-impl Snapshot {
+impl Snapshot<'_> {
     /// Tasks that have come to their end.
     pub fn ended(&self) -> usize {
         self.succeeded + self.failed + self.blocked + self.cancelled
@@ -87,24 +90,32 @@ pub enum Stop {
     Cancel,
 }
 
-/// Stops a run from outside, for example on Ctrl-C. Cheap to clone; works from any thread.
+/// What a run was told from outside.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    pub(super) stop: Stop,
+    /// Tasks to cancel, with the reason. Only added to: the runner counts how many it has seen.
+    pub(super) cancelled: Vec<(TaskId, String)>,
+}
+
+/// Stops a run, or tasks of it, from outside, for example on Ctrl-C. Cheap to clone; works from any thread.
 #[derive(Debug, Clone)]
 pub struct Stopper {
-    sender: watch::Sender<Stop>,
+    sender: watch::Sender<Orders>,
 }
 
 impl Stopper {
     pub(super) fn new() -> Self {
-        Self { sender: watch::Sender::new(Stop::No) }
+        Self { sender: watch::Sender::new(Orders::default()) }
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<Stop> {
+    pub(super) fn subscribe(&self) -> watch::Receiver<Orders> {
         self.sender.subscribe()
     }
 
     /// Stops one degree further: the first call drains, the second cancels. Returns the degree reached.
     pub fn escalate(&self) -> Stop {
-        let next = match *self.sender.borrow() {
+        let next = match self.sender.borrow().stop {
             Stop::No => Stop::Drain,
             Stop::Drain | Stop::Cancel => Stop::Cancel,
         };
@@ -114,10 +125,18 @@ impl Stopper {
 
     /// Stops to this degree; never less than before.
     pub fn stop(&self, degree: Stop) {
-        self.sender.send_if_modified(|now| {
-            let further = degree > *now;
-            *now = degree.max(*now);
+        self.sender.send_if_modified(|orders| {
+            let further = degree > orders.stop;
+            orders.stop = degree.max(orders.stop);
             further
+        });
+    }
+
+    /// Cancels tasks for good, running or not: they fail for this reason, without further retries. Tasks that have come to
+    /// their end stay as they are.
+    pub fn cancel_tasks(&self, tasks: impl IntoIterator<Item = TaskId>, reason: &str) {
+        self.sender.send_modify(|orders| {
+            orders.cancelled.extend(tasks.into_iter().map(|task| (task, reason.to_owned())));
         });
     }
 }

@@ -40,13 +40,18 @@ impl Replay {
             match *event {
                 Event::Started(run) => drop(self.attempts.started(run, step.now)),
                 Event::Finished(run) => drop(self.attempts.end(run, step.now, None)),
-                Event::Failed(run) => {
+                Event::Failed(run) | Event::FailedForGood(run) => {
                     let reason =
                         step.reasons.iter().find(|(of, _)| *of == run).map(|(_, reason)| reason.clone());
                     self.attempts.end(run, step.now, reason);
                 }
                 Event::Interrupted(run) => drop(self.attempts.cancel(run, step.now)),
                 Event::NodeLost(node) => self.attempts.lose(node, step.now),
+                Event::Dropped { task, .. } => {
+                    // Its attempt may have failed in the same step, for a reason of its own.
+                    let reason = step.reasons.iter().rfind(|(of, _)| of.task == task);
+                    self.attempts.blame(task, reason.map_or("", |(_, reason)| reason));
+                }
                 _ => {}
             }
         }

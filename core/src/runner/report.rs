@@ -38,7 +38,7 @@ impl RunEnd {
 pub enum TaskOutcome {
     /// An attempt succeeded.
     Succeeded,
-    /// All its attempts failed; the reason of the last one.
+    /// All its attempts failed, or it was cancelled for good; why.
     Failed(String),
     /// It never ran, because a task that it depends on failed.
     Blocked,

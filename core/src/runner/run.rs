@@ -14,7 +14,7 @@ use crate::journal::Journal;
 use crate::policy::{Decisions, Placer};
 use crate::{Error, Instance, Result};
 
-pub(super) type Progress = Box<dyn FnMut(&Snapshot) + Send>;
+pub(super) type Progress = Box<dyn FnMut(&Snapshot<'_>) + Send>;
 
 /// Runs one job through an executor, in real time.
 ///
@@ -93,7 +93,7 @@ impl<P: Placer> Runner<P> {
 
     /// Calls `progress` after every step, within the run: it should be quick.
     #[must_use]
-    pub fn on_progress(mut self, progress: impl FnMut(&Snapshot) + Send + 'static) -> Self {
+    pub fn on_progress(mut self, progress: impl FnMut(&Snapshot<'_>) + Send + 'static) -> Self {
         self.progress = Some(Box::new(progress));
         self
     }

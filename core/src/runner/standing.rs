@@ -22,15 +22,13 @@ pub struct Standing {
 
 /// The latest attempt of a task.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LatestAttempt<'a> {
+pub struct LatestAttempt {
     /// 1 for the first.
     pub number: u32,
     /// Where it runs or ran.
     pub node: NodeId,
     /// When it began, in seconds since the run began.
     pub start: f64,
-    /// Why it failed, if it did.
-    pub reason: Option<&'a str>,
 }
 
 impl Standing {
@@ -77,10 +75,14 @@ impl Standing {
     }
 
     /// The latest attempt of a task, if it was ever started.
-    pub fn attempt(&self, task: TaskId) -> Option<LatestAttempt<'_>> {
+    pub fn attempt(&self, task: TaskId) -> Option<LatestAttempt> {
         let of = self.attempts.of(task);
-        let reason = of.reason.as_deref();
-        (of.number > 0).then_some(LatestAttempt { number: of.number, node: of.node, start: of.start, reason })
+        (of.number > 0).then_some(LatestAttempt { number: of.number, node: of.node, start: of.start })
+    }
+
+    /// Why a task failed the last time, or was cancelled.
+    pub fn reason(&self, task: TaskId) -> Option<&str> {
+        self.attempts.of(task).reason.as_deref()
     }
 
     /// Tasks in this phase; all wait before the run has begun.

@@ -2,13 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::{Format, dot, own, stg, wfformat};
-use crate::{Error, JobGraph, Result};
+use crate::{Error, JobGraph, Result, whole};
 
 /// Writes a job graph to a stream.
 ///
@@ -36,33 +36,23 @@ pub fn write_path(job: &JobGraph, path: impl AsRef<Path>) -> Result<()> {
         let file = OpenOptions::new().write(true).open(path).map_err(io_error)?;
         return write_packed(job, format, &file, path);
     }
-    let (temporary, file) = create_beside(path).map_err(io_error)?;
-    let written = write_packed(job, format, &file, path)
-        .and_then(|()| file.sync_all().map_err(io_error))
-        .and_then(|()| fs::rename(&temporary, path).map_err(io_error));
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    whole::write(path, |file| write_packed(job, format, file, path).map_err(Failure::Format)).map_err(
+        |failure| match failure {
+            Failure::Format(error) => error,
+            Failure::System(error) => io_error(error),
+        },
+    )
 }
 
-/// Creates a file that does not exist yet in the folder of `path`.
-fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
-    const TRIES: u32 = 100;
-    let name =
-        path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
-    let mut number = 0;
-    loop {
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}-{number}.tmp", std::process::id()));
-        let temporary = path.with_file_name(hidden);
-        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-            Ok(file) => return Ok((temporary, file)),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < TRIES => number += 1,
-            Err(e) => return Err(e),
-        }
+/// Why a file was not written.
+enum Failure {
+    Format(Error),
+    System(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
     }
 }
 

@@ -191,7 +191,11 @@ tasks:
     gang: 2
     command: "echo $HOME"
     outputs: f
+    env: {THREADS: 4, MODE: fast, DEBUG: true}
+    directory: sub
     retries: 2
+    retry_on: [75, signal]
+    never_retry_on: 2
     timeout: 10m
   - name: b
     after: [a]
@@ -203,11 +207,14 @@ tasks:
 "#;
     let json = r#"{"tasks": [{"name": "a", "kind": "k", "times": {"P1": 14, "P2": "1m"}, "cores": 0.5,
         "memory": "2GiB", "gpus": 1, "resources": {"licence": 1}, "gang": 2, "command": "echo $HOME",
-        "outputs": "f", "retries": 2, "timeout": "10m"}, {"name": "b", "after": ["a"], "inputs": ["f"]},
+        "outputs": "f", "env": {"THREADS": 4, "MODE": "fast", "DEBUG": true}, "directory": "sub",
+        "retries": 2, "retry_on": [75, "signal"], "never_retry_on": 2, "timeout": "10m"}, {"name": "b", "after": ["a"], "inputs": ["f"]},
         {"name": "c", "needs": {"a": "100MB", "b": 5}}, {"name": "d", "inputs": "f"}], "infer_parents": false}"#;
     let toml = r#"infer_parents = false
         tasks = [{name = "a", kind = "k", times = {P1 = 14, P2 = "1m"}, cores = 0.5, memory = "2GiB", gpus = 1,
-        resources = {licence = 1}, gang = 2, command = "echo $HOME", outputs = "f", retries = 2, timeout = "10m"},
+        resources = {licence = 1}, gang = 2, command = "echo $HOME", outputs = "f",
+        env = {THREADS = 4, MODE = "fast", DEBUG = true}, directory = "sub",
+        retries = 2, retry_on = [75, "signal"], never_retry_on = 2, timeout = "10m"},
         {name = "b", after = ["a"], inputs = ["f"]}, {name = "c", needs = {a = "100MB", b = 5}},
         {name = "d", inputs = "f"}]"#;
     for (format, text) in [(Format::Yaml, yaml), (Format::Json, json), (Format::Toml, toml)] {
@@ -221,6 +228,11 @@ tasks:
         let run = a.run.as_deref().unwrap();
         assert_eq!(run.command, ["sh", "-c", "echo $HOME"]);
         assert_eq!((run.retries, run.timeout), (2, Some(600.0)));
+        let variables: Vec<_> = run.env.iter().map(|(name, value)| (&**name, &**value)).collect();
+        assert_eq!(variables, [("THREADS", "4"), ("MODE", "fast"), ("DEBUG", "true")]);
+        assert_eq!(run.directory.as_deref(), Some("sub"));
+        assert_eq!(run.retry.on, [mdts_dag::Failing::Status(75), mdts_dag::Failing::Signal]);
+        assert_eq!(run.retry.never_on, [mdts_dag::Failing::Status(2)]);
         assert_eq!(edges(&job), [("a", "b", 0.0), ("a", "c", 1e8), ("b", "c", 5.0)], "{}", format.name());
     }
 }

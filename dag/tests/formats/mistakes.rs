@@ -142,6 +142,11 @@ const YAML: Mistakes = &[
         "line 2, column 15: unknown key 'wrok' of a task; did you mean 'work'?",
     ),
     ("tasks:\n  - {name: a, colour: 5}", "unknown key 'colour' of a task; expected one of name, kind"),
+    (
+        "tasks:\n  - {name: a, retry_on: [75, sginal]}",
+        "'sginal' is no way to fail; expected an exit status from 1",
+    ),
+    ("tasks:\n  - {name: a, env: {A=B: c}}", "task 'a': env: 'A=B' cannot be the name of a variable"),
     ("task:\n  - {name: a}", "line 1, column 1: unknown key 'task' of a workflow; did you mean 'tasks'?"),
     ("tasks:\n  - {name: a, work: soon}", "'soon' does not begin with a number"),
     ("tasks:\n  - {name: a, work: -4}", "task 'a': work in seconds is -4"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use mdts_dag::format::{self, Format};
-use mdts_dag::{Demand, Execution, JobGraph, Task, TaskId, Work};
+use mdts_dag::{Demand, Execution, Failing, JobGraph, RetryRule, Task, TaskId, Work};
 use proptest::prelude::*;
 
 use crate::samples;
@@ -210,15 +210,34 @@ fn demand() -> impl Strategy<Value = Demand> {
         .prop_map(|(cores, memory, gpus, other, gang)| Demand { cores, memory, gpus, other, gang })
 }
 
+fn retry() -> impl Strategy<Value = RetryRule> {
+    let failing = prop_oneof![
+        (1..=255).prop_map(Failing::Status),
+        prop::sample::select(&[Failing::Exit, Failing::Signal, Failing::Timeout, Failing::Memory][..]),
+        prop::sample::select(&[Failing::Input, Failing::Output, Failing::Start][..]),
+    ];
+    let list = prop::collection::vec(failing, 0..3);
+    (list.clone(), list).prop_map(|(on, never_on)| RetryRule { on, never_on })
+}
+
 fn execution() -> impl Strategy<Value = Execution> {
     let command = (name().prop_filter("a program", |p| !p.is_empty()), prop::collection::vec(name(), 0..4));
     let command =
         command.prop_map(|(program, rest)| std::iter::once(program).chain(rest).collect::<Vec<_>>());
-    (command, 0_u32..4, prop::option::of(1e-3..1e9)).prop_map(|(command, retries, timeout)| Execution {
-        command,
-        retries,
-        timeout,
-    })
+    let variable = name().prop_filter("a name of a variable", |n| !n.is_empty() && !n.contains(['=', '\0']));
+    let env = prop::collection::btree_map(variable, name(), 0..3).prop_map(|env| env.into_iter().collect());
+    let directory = prop::option::of(name());
+    let timeout = prop::option::of(1e-3..1e9);
+    (command, env, directory, 0_u32..4, retry(), timeout).prop_map(
+        |(command, env, directory, retries, retry, timeout)| Execution {
+            command,
+            env,
+            directory,
+            retries,
+            retry,
+            timeout,
+        },
+    )
 }
 
 prop_compose! {

@@ -4,9 +4,11 @@
 //! and configuration give the same bytes. Reading checks everything before any weight is changed.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
+use mdts_dag::whole;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::de::DeserializeOwned;
@@ -67,25 +69,14 @@ pub fn to_bytes<C: Serialize>(header: &Header<C>, params: &[&Params]) -> Result<
     safetensors::serialize(views, Some(HashMap::from([(KEY.to_owned(), header)]))).map_err(malformed)
 }
 
-/// Writes a checkpoint beside the path and renames it, so that a file of that name is always whole.
+/// Writes a checkpoint file that is always whole.
 ///
 /// # Errors
 /// As [`to_bytes`]; [`Error::Io`] if the file cannot be written.
 pub fn save<C: Serialize>(path: &Path, header: &Header<C>, params: &[&Params]) -> Result<()> {
     let bytes = to_bytes(header, params)?;
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let write = || {
-        let mut file = std::fs::File::create(&temporary)?;
-        std::io::Write::write_all(&mut file, &bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)
-    };
-    write().map_err(|source| {
-        // The first error is the one that matters; the temporary file may not even exist.
-        let _ = std::fs::remove_file(&temporary);
-        Error::Io { path: path.into(), source }
-    })
+    let written = whole::write(path, |file| file.write_all(&bytes));
+    written.map_err(|source| Error::Io { path: path.into(), source })
 }
 
 /// Reads a checkpoint file.

@@ -44,10 +44,10 @@ impl Experience {
     }
 
     /// The factor to expect on run times of this kind on every node.
-    pub(crate) fn factors(&self, kind: &str, nodes: usize) -> Vec<f64> {
+    pub(crate) fn factors(&self, kind: &str, nodes: usize) -> impl Iterator<Item = f64> {
         let rows = self.kinds.get(kind).map_or(&[][..], Vec::as_slice);
         let factor = |node: usize| rows.get(node).map_or(1.0, |s| (s.logs / (s.count + DOUBT)).exp());
-        (0..nodes).map(factor).collect()
+        (0..nodes).map(factor)
     }
 
     /// Whether nothing was observed.
@@ -68,10 +68,10 @@ mod tests {
         }
         experience.observe("train", NodeId::new(1), 0.0, 4.0);
         experience.observe("train", NodeId::new(0), 1.0, f64::NAN);
-        let factors = experience.factors("train", 3);
+        let factors: Vec<f64> = experience.factors("train", 3).collect();
         assert_eq!(factors[0], 1.0);
         assert!((factors[1] - 2.0_f64.powf(0.75)).abs() < 1e-12);
         assert_eq!(factors[2], 1.0);
-        assert_eq!(experience.factors("other", 2), [1.0, 1.0]);
+        assert_eq!(experience.factors("other", 2).collect::<Vec<_>>(), [1.0, 1.0]);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use mdts_core::sim::Conditions;
+use mdts_core::sim::{Conditions, Failures};
 use mdts_core::{Cluster, Instance, Link, Network, Node, Rng, SlotModel};
-use mdts_dag::{DataModel, FlatGraph, generate};
+use mdts_dag::{DataModel, FlatGraph, JobGraph, generate};
 use rand::Rng as _;
 
 /// A random cluster of 2 to `most` nodes: speeds over up to a factor of 16, and a third of them in racks between which the
@@ -20,20 +20,16 @@ pub(crate) fn cluster(most: usize, rng: &mut Rng) -> mdts_core::Result<Cluster> 
         Network::uniform(link(1.0))
     } else {
         let racks = rng.random_range(2..=4);
-        let mut network =
-            Network::builder(link(1.0), (0..count).map(|_| rng.random_range(0..racks)).collect());
-        for a in 0..racks {
-            for b in 0..a {
-                network.between_racks(a, b, link(10.0_f64.powf(rng.random_range(-1.5..-0.3))));
-            }
-        }
+        let rack_of = (0..count).map(|_| rng.random_range(0..racks)).collect();
+        let mut network = Network::builder(link(1.0), rack_of);
+        network.between_all_racks(racks, || link(10.0_f64.powf(rng.random_range(-1.5..-0.3))));
         network.build()
     };
     Cluster::new(nodes, network, SlotModel::Exclusive)
 }
 
 /// A random graph of 16 to about 200 tasks.
-fn graph(rng: &mut Rng) -> Option<FlatGraph> {
+fn graph(rng: &mut Rng) -> Option<JobGraph> {
     let tasks = 2.0_f64.powf(rng.random_range(4.0..7.5)) as usize;
     let ccr = 10.0_f64.powf(rng.random_range(-1.5..1.0));
     let spread = rng.random_range(0.1..0.9);
@@ -49,18 +45,67 @@ fn graph(rng: &mut Rng) -> Option<FlatGraph> {
     generated(&format!("{shape},ccr={ccr},spread={spread}"), rng)
 }
 
-fn generated(text: &str, rng: &mut Rng) -> Option<FlatGraph> {
-    Some(generate::from_text(text, rng).ok()?.freeze())
+fn generated(text: &str, rng: &mut Rng) -> Option<JobGraph> {
+    generate::from_text(text, rng).ok()
 }
 
-/// A random job on a random cluster of up to `nodes` nodes.
-pub(crate) fn instance(nodes: usize, extra: &[Arc<FlatGraph>], rng: &mut Rng) -> Option<Arc<Instance>> {
-    let graph = match extra.len() {
-        0 => graph(rng)?.into(),
-        _ if rng.random_bool(0.5) => graph(rng)?.into(),
-        count => extra[rng.random_range(0..count)].clone(),
+/// A random graph to run: as real workflows are, many have several kinds of tasks, and little data.
+fn workflow(rng: &mut Rng) -> Option<JobGraph> {
+    match rng.random_range(0..8) {
+        0 => generated(&format!("montage:images={}", rng.random_range(6..60)), rng),
+        1 => {
+            let (sequences, chunks) = (rng.random_range(1..=4), rng.random_range(2..=24));
+            generated(&format!("epigenomics:sequences={sequences},chunks={chunks}"), rng)
+        }
+        2..5 => graph(rng),
+        _ => {
+            let ccr = 10.0_f64.powf(rng.random_range(-3.0..0.0));
+            let spread = rng.random_range(0.1..0.9);
+            let shape = match rng.random_range(0..3) {
+                0 => format!("fork-join:width={}", rng.random_range(4..100)),
+                1 => format!("cholesky:tiles={}", rng.random_range(3..9)),
+                _ => format!("layered:tasks={}", 2.0_f64.powf(rng.random_range(4.0..8.5)) as usize),
+            };
+            with_kinds(&generated(&format!("{shape},ccr={ccr},spread={spread}"), rng)?, rng)
+        }
+    }
+}
+
+/// The same graph with 2 to 8 kinds of tasks, by level or at random, some of which take up to 30 times as long as others.
+fn with_kinds(job: &JobGraph, rng: &mut Rng) -> Option<JobGraph> {
+    let kinds = rng.random_range(2..=8);
+    let factors: Vec<f64> = (0..kinds).map(|_| 30.0_f64.powf(rng.random())).collect();
+    let by_level = rng.random_bool(0.5);
+    let (flat, mut graph) = (job.freeze(), job.petgraph().clone());
+    for (id, task) in flat.tasks().zip(graph.node_weights_mut()) {
+        let kind = if by_level { flat.level(id) as usize % kinds } else { rng.random_range(0..kinds) };
+        *task = task.clone().kind(format!("kind{kind}")).seconds(flat.work(id) * factors[kind]);
+    }
+    JobGraph::from_petgraph(job.name(), graph).ok()
+}
+
+fn known(graphs: &[Arc<FlatGraph>], rng: &mut Rng) -> Option<Arc<FlatGraph>> {
+    let wanted = !graphs.is_empty() && rng.random_bool(0.5);
+    wanted.then(|| graphs[rng.random_range(0..graphs.len())].clone())
+}
+
+/// A random job on a random cluster of up to `nodes` nodes; half of the jobs are these graphs, if there are any.
+pub(crate) fn instance(nodes: usize, graphs: &[Arc<FlatGraph>], rng: &mut Rng) -> Option<Arc<Instance>> {
+    let graph = match known(graphs, rng) {
+        Some(graph) => graph,
+        None => graph(rng)?.freeze().into(),
     };
     let cluster = cluster(nodes, rng).ok()?;
+    Instance::new(graph, cluster.into(), DataModel::Edges).ok().map(Arc::new)
+}
+
+/// The same for runs, on up to twice as many nodes.
+pub(crate) fn run(nodes: usize, graphs: &[Arc<FlatGraph>], rng: &mut Rng) -> Option<Arc<Instance>> {
+    let graph = match known(graphs, rng) {
+        Some(graph) => graph,
+        None => workflow(rng)?.freeze().into(),
+    };
+    let cluster = cluster(2 * nodes, rng).ok()?;
     Instance::new(graph, cluster.into(), DataModel::Edges).ok().map(Arc::new)
 }
 
@@ -69,4 +114,14 @@ pub(crate) fn conditions(rng: &mut Rng) -> Conditions {
     let noise = if rng.random_bool(0.2) { 0.0 } else { rng.random_range(0.1..0.6) };
     let affinity = if rng.random_bool(0.2) { 0.0 } else { rng.random_range(0.1..0.8) };
     Conditions { seed: rng.random(), noise, affinity, ..Conditions::default() }
+}
+
+/// Nodes that fail now and then and come back, in a job that takes about so many seconds; mostly none.
+pub(crate) fn failures(seconds: f64, rng: &mut Rng) -> Option<Failures> {
+    let fail = rng.random_bool(0.3) && seconds > 0.0;
+    fail.then(|| Failures {
+        mean_between: seconds * rng.random_range(0.5..4.0),
+        repair: seconds * rng.random_range(0.02..0.5),
+        most: rng.random_range(1..=3),
+    })
 }

@@ -9,6 +9,8 @@
 //! begins as earliest finish time, and the rest learns what to change about
 //! it. Weights are the same for all tasks and for all nodes, so any number of both will do, in any order. O(pairs).
 
+mod head;
+
 use std::sync::Arc;
 
 use candle_core::{D, Device, Tensor};
@@ -17,6 +19,8 @@ use wide::f32x8;
 
 use super::situation::{LIVE, OF_ALL, PER_NODE, PER_PAIR, PER_TASK, Situation};
 use crate::learn::{Activation, Error, Init, Linear, Params, Result};
+
+pub(crate) use head::{RUN_HEAD, set_run_head};
 
 /// Width of all layers.
 pub(crate) const WIDTH: usize = 32;
@@ -520,6 +524,25 @@ mod tests {
                 assert!(row[NODES..].iter().all(|score| *score < -1e8), "no candidate, no score");
             }
         }
+    }
+
+    #[test]
+    fn the_weights_of_runs_leave_plans_alone() {
+        let mut rng = Rng::seed_from_u64(5);
+        let network = network(&mut rng);
+        let scorer = Scorer::new(network.params()).unwrap();
+        assert_eq!(scorer.with_run_head(&scorer.run_head()).run_head(), scorer.run_head());
+        let head: Vec<f32> = (0..RUN_HEAD).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let on_slices = scorer.with_run_head(&head);
+        set_run_head(network.params(), &head).unwrap();
+        let as_tensors = Scorer::new(network.params()).unwrap();
+        let [plan, run] = [true, false].map(|is_plan| step(is_plan, &mut rng));
+        for other in [&on_slices, &as_tensors] {
+            assert_eq!(other.run_head(), head);
+            assert_eq!(scores(other, &plan).fixed, scores(&scorer, &plan).fixed);
+        }
+        assert_eq!(scores(&on_slices, &run).fixed, scores(&as_tensors, &run).fixed);
+        assert_ne!(scores(&on_slices, &run).fixed, scores(&scorer, &run).fixed);
     }
 
     #[test]

@@ -122,7 +122,8 @@ impl View for Now<'_, '_> {
         self.step.available(task, node).max(self.step.now())
     }
     fn progress(&self) -> f64 {
-        self.placed as f64 / self.step.instance().tasks().max(1) as f64
+        // Tasks that are repeated count again.
+        (self.placed as f64 / self.step.instance().tasks().max(1) as f64).min(1.0)
     }
     fn horizon(&self) -> f64 {
         self.step.now()
@@ -250,9 +251,13 @@ impl<O: Observer> Placer for Placing<O> {
         if step.ready().is_empty() || free == 0 {
             return Ok(());
         }
-        self.jobs
-            .entry(step.job())
-            .or_insert_with(|| Running { job: Job::new(instance, &self.experience), placed: placed(step) });
+        if !self.jobs.contains_key(&step.job()) {
+            // Jobs that are over have no step of their own any more.
+            self.jobs.retain(|job, _| !step.is_over(*job));
+            self.open.retain(|(job, _)| !step.is_over(*job));
+            let job = Job::new(instance, &self.experience);
+            self.jobs.insert(step.job(), Running { job, placed: placed(step) });
+        }
         self.fill_window(step, free);
         let Some(Running { job, placed }) = self.jobs.get(&step.job()) else { return Ok(()) };
         self.situation.look(&Now { step, placed: *placed }, job, &self.window, &mut self.arrival);
@@ -262,10 +267,6 @@ impl<O: Observer> Placer for Placing<O> {
         self.reserved.iter_mut().for_each(Vec::clear);
         for i in 0..self.window.len() {
             self.decide(i, step, decisions);
-        }
-        // What is repeated later makes the job known again.
-        if self.jobs.get(&step.job()).is_some_and(|running| running.placed >= instance.tasks()) {
-            self.jobs.remove(&step.job());
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use mdts_core::{Instance, Planner, Result, Rng, Schedule};
+use mdts_core::{Instance, Planner, Progress, Result, Rng, Schedule};
 
 use super::experience::Experience;
 use super::placer::Raw;
@@ -118,10 +118,7 @@ impl Mdts {
 
 impl Planner for Mdts {
     fn plan(&self, instance: &Instance, rng: &mut Rng) -> Result<Schedule> {
-        let has_begun = instance
-            .progress()
-            .is_some_and(|p| !p.started.is_empty() || !p.lost.is_empty() || !p.dropped.is_empty());
-        if has_begun {
+        if instance.progress().is_some_and(Progress::has_begun) {
             return self.better(instance, rng);
         }
         let start = if instance.tasks().saturating_mul(instance.nodes()) > LARGEST {

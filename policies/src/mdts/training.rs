@@ -4,13 +4,17 @@
 //! expected cost of its choices, sum over candidates of probability times cost, over the lessons of the latest rounds:
 //! the policy gradient with every candidate's outcome known instead of sampled (Sutton et al.: Policy gradient methods for
 //! reinforcement learning with function approximation, NIPS 1999). The network begins as earliest finish time.
+//! Then generations: the weights that only runs use evolve by whole runs ([`evolution`]), the others stay.
 //!
 //! The same configuration gives the same weights, however many threads there are, and however often the training was
 //! interrupted and resumed ([`State`]).
 
+mod config;
+mod evolution;
 mod state;
 #[cfg(test)]
 mod tests;
+mod validation;
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -18,123 +22,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{D, Device, Tensor};
-use mdts_core::sim::{Conditions, simulate};
-use mdts_core::{Instance, Planner, Rng};
+use mdts_core::Rng;
+use mdts_core::sim::Conditions;
 use mdts_dag::FlatGraph;
 use rand::{Rng as _, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::experience::Experience;
 use super::network::{CANDIDATES, Lesson, Output, PairNetwork, Scorer};
-use super::placer::Raw;
-use super::planner::Planning;
-use super::situation::Job;
 use super::weights::{Training, Weights};
-use super::{lessons, teaching};
-use crate::learn::{Adam, AdamConfig, Error, Gradients, Params, Result};
-use crate::{balance, list};
+use super::{lessons, network, teaching};
+use crate::learn::{Adam, AdamConfig, Gradients, Params, Result};
+use evolution::Evolution;
+use validation::Validation;
 
+pub use config::TrainConfig;
 pub use state::State;
 
 /// Weight of the value's error beside the cost.
 const VALUE: f64 = 0.1;
-
-/// How to train.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TrainConfig {
-    /// Seed of everything that is drawn.
-    pub seed: u64,
-    /// Rounds of lessons and updates.
-    pub rounds: u64,
-    /// Jobs per round.
-    pub jobs: usize,
-    /// Updates per round.
-    pub updates: usize,
-    /// Lessons per update.
-    pub batch: usize,
-    /// Lessons that are kept.
-    pub memory: usize,
-    /// Step size at the beginning; it falls to a twentieth along a half cosine.
-    pub rate: f64,
-    /// Nodes of a cluster at most.
-    pub nodes: usize,
-    /// Share of jobs from which runs, rather than plans, are learnt.
-    pub runs: f64,
-    /// Share of the latest weights in the running average, per update.
-    pub share: f64,
-    /// What the mean square of learnt changes to scores costs, in percent of the makespan: what one choice does is mostly
-    /// chance, and a change must show in many.
-    pub ridge: f64,
-}
-
-impl Default for TrainConfig {
-    fn default() -> Self {
-        Self {
-            seed: 1,
-            rounds: 1200,
-            jobs: 32,
-            updates: 8,
-            batch: 256,
-            memory: 100_000,
-            rate: 1e-3,
-            nodes: 64,
-            runs: 0.0,
-            share: 0.01,
-            ridge: 0.02,
-        }
-    }
-}
-
-impl TrainConfig {
-    /// Most jobs per round: each has a stream of random numbers of its own.
-    const MOST_JOBS: usize = 10_000;
-    /// Most nodes of a cluster.
-    const MOST_NODES: usize = 4096;
-
-    /// Checks that one can train like this.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] naming what is out of range.
-    pub fn check(&self) -> Result<()> {
-        let is_share = |x: f64| (0.0..=1.0).contains(&x);
-        let rules = [
-            (self.rounds > 0, "rounds", self.rounds.to_string(), "at least 1"),
-            (
-                (1..=Self::MOST_JOBS).contains(&self.jobs),
-                "jobs per round",
-                self.jobs.to_string(),
-                "1 to 10000",
-            ),
-            (self.batch > 0, "batch", self.batch.to_string(), "at least 1"),
-            (self.memory >= self.batch, "memory", self.memory.to_string(), "at least as many as the batch"),
-            (
-                self.rate > 0.0 && self.rate < 1.0,
-                "rate",
-                self.rate.to_string(),
-                "more than 0 and less than 1",
-            ),
-            ((2..=Self::MOST_NODES).contains(&self.nodes), "nodes", self.nodes.to_string(), "2 to 4096"),
-            (is_share(self.runs), "runs", self.runs.to_string(), "a share from 0 to 1"),
-            (
-                is_share(self.share) && self.share > 0.0,
-                "share",
-                self.share.to_string(),
-                "more than 0, up to 1",
-            ),
-            (
-                self.ridge >= 0.0 && self.ridge.is_finite(),
-                "ridge",
-                self.ridge.to_string(),
-                "a finite number of at least 0",
-            ),
-        ];
-        match rules.into_iter().find(|rule| !rule.0) {
-            Some((_, what, found, expected)) => Err(Error::Setting { what, found, expected }),
-            None => Ok(()),
-        }
-    }
-}
 
 /// How training goes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -149,11 +55,19 @@ pub struct Report {
     pub lessons: usize,
     /// Geometric mean over validation jobs of the plan's makespan over HEFT's, if measured in this round.
     pub plan: Option<f64>,
-    /// The same for runs, over online earliest finish time, with noise and hidden affinity.
+    /// The same for runs, over online earliest finish time, with noise, hidden affinity and failures.
     pub run: Option<f64>,
+    /// By how many percent runs of this generation were shorter than those of online earliest finish time; nothing in
+    /// rounds of lessons.
+    #[serde(default)]
+    pub gain: Option<f64>,
 }
 
 impl Report {
+    fn new(round: u64) -> Self {
+        Self { round, cost: 0.0, greedy: 0.0, lessons: 0, plan: None, run: None, gain: None }
+    }
+
     /// What is to be as small as possible.
     pub fn score(&self) -> Option<f64> {
         Some((self.plan? * self.run?).sqrt())
@@ -175,6 +89,17 @@ pub struct Trainer {
     curve: Vec<Report>,
     graphs: Vec<Arc<FlatGraph>>,
     validation: Validation,
+    /// The weights of the best plans.
+    best: Option<Best>,
+    /// What runs learn, once they do.
+    evolution: Option<Evolution>,
+}
+
+/// Weights of which plans were measured.
+#[derive(Debug)]
+struct Best {
+    plan: f64,
+    weights: Vec<f32>,
 }
 
 /// A round that gave lessons: with its weights they can be made again.
@@ -194,7 +119,7 @@ impl Trainer {
         let network = PairNetwork::new(&mut Rng::seed_from_u64(config.seed))?;
         let optimizer = Adam::new(network.params(), AdamConfig::default());
         let average = network.params().snapshot()?;
-        let validation = Validation::new(80, config.nodes);
+        let validation = Validation::new(config.trials, config.nodes);
         Ok(Self {
             config,
             network,
@@ -206,6 +131,8 @@ impl Trainer {
             curve: Vec::new(),
             graphs,
             validation,
+            best: None,
+            evolution: None,
         })
     }
 
@@ -219,9 +146,14 @@ impl Trainer {
         &self.config
     }
 
-    /// Rounds so far.
+    /// Rounds and generations so far.
     pub fn round(&self) -> u64 {
         self.round
+    }
+
+    /// Rounds and generations in all.
+    pub fn rounds(&self) -> u64 {
+        self.config.rounds + self.config.generations
     }
 
     /// The rounds that were measured.
@@ -239,25 +171,38 @@ impl Trainer {
     ///
     /// # Errors
     /// None with the network's own weights.
-    pub fn measure(&mut self) -> Result<Report> {
-        let report = Report { round: self.round, cost: 0.0, greedy: 0.0, lessons: 0, plan: None, run: None };
-        let report = self.validation.measure(&Arc::new(Scorer::new(&self.average)?), report);
+    pub fn measure(&mut self, threads: usize) -> Result<Report> {
+        self.measured(Report::new(self.round), threads)
+    }
+
+    /// Measures other weights on the same validation jobs.
+    pub fn measure_other(&self, weights: &Weights, threads: usize) -> Report {
+        self.validation.measure(&weights.scorer, threads, Report::new(weights.training().round))
+    }
+
+    /// Measures the weights, and keeps those of the best plans for the generations to begin with.
+    fn measured(&mut self, report: Report, threads: usize) -> Result<Report> {
+        let report = self.validation.measure(&Arc::new(Scorer::new(&self.average)?), threads, report);
+        let plan = report.plan.filter(|plan| plan.is_finite() && self.round <= self.config.rounds);
+        if let Some(plan) = plan.filter(|plan| self.best.as_ref().is_none_or(|best| *plan < best.plan)) {
+            self.best = Some(Best { plan, weights: state::flat(&self.average)? });
+        }
         self.curve.push(report);
         Ok(report)
     }
 
-    /// Measures other weights on the same validation jobs.
-    pub fn measure_other(&self, weights: &Weights) -> Report {
-        let round = weights.training().round;
-        let report = Report { round, cost: 0.0, greedy: 0.0, lessons: 0, plan: None, run: None };
-        self.validation.measure(&weights.scorer, report)
-    }
-
-    /// One round on so many threads, measured on validation jobs if wanted.
+    /// One round or generation on so many threads, measured on validation jobs if wanted.
     ///
     /// # Errors
     /// [`crate::learn::Error::NotFinite`] if learning broke down; the weights are as before the update then.
     pub fn step(&mut self, threads: usize, measure: bool) -> Result<Report> {
+        let report =
+            if self.round < self.config.rounds { self.study(threads)? } else { self.evolve(threads)? };
+        if measure { self.measured(report, threads) } else { Ok(report) }
+    }
+
+    /// A round of lessons and updates.
+    fn study(&mut self, threads: usize) -> Result<Report> {
         let scorer = Arc::new(Scorer::new(&self.average)?);
         let teacher = state::flat(&self.average)?;
         let mut rng = generator(self.config.seed, self.round, 0);
@@ -278,12 +223,29 @@ impl Trainer {
         let lessons = fresh.len();
         self.remember(teacher, fresh);
         self.round += 1;
-        let mut report = Report { round: self.round, cost, greedy, lessons, plan: None, run: None };
-        if measure {
-            report = self.validation.measure(&Arc::new(Scorer::new(&self.average)?), report);
-            self.curve.push(report);
-        }
-        Ok(report)
+        Ok(Report { cost, greedy, lessons, ..Report::new(self.round) })
+    }
+
+    /// A generation: what runs alone use is shifted and tried; the rest stays as it was when plans were best.
+    fn evolve(&mut self, threads: usize) -> Result<Report> {
+        let scorer = Scorer::new(&self.average)?;
+        let (scorer, evolution) = match &mut self.evolution {
+            Some(evolution) => (scorer, evolution),
+            none => {
+                if let Some(best) = &self.best {
+                    state::fill(&self.average, &best.weights)?;
+                }
+                (self.memory, self.taught) = (VecDeque::new(), VecDeque::new());
+                let scorer = Scorer::new(&self.average)?;
+                let evolution = none.insert(Evolution::new(scorer.run_head()));
+                (scorer, evolution)
+            }
+        };
+        let generation = self.round - self.config.rounds;
+        let cost = evolution.step((&self.config, generation), &self.graphs, &scorer, threads);
+        network::set_run_head(&self.average, &evolution.average)?;
+        self.round += 1;
+        Ok(Report { gain: Some((1.0 - cost.exp()) * 100.0), ..Report::new(self.round) })
     }
 
     /// Keeps the lessons that the network of these weights gave; the oldest make room.
@@ -303,6 +265,12 @@ impl Trainer {
     }
 }
 
+/// From 1 to a twentieth, along a half cosine.
+fn falling(done: u64, of: u64) -> f64 {
+    let progress = (done as f64 / of.max(1) as f64).min(1.0);
+    0.05 + 0.95 * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos())
+}
+
 fn generator(seed: u64, round: u64, stream: u64) -> Rng {
     let mut rng = Rng::seed_from_u64(seed);
     rng.set_stream(round << 16 | stream);
@@ -317,23 +285,31 @@ fn teach(
     scorer: &Arc<Scorer>,
     threads: usize,
 ) -> Vec<Lesson> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(vec![Vec::new(); config.jobs]));
+    let of_job =
+        |job: usize| lesson(config, graphs, scorer, &mut generator(config.seed, round, 1 + job as u64));
+    in_parallel(config.jobs, threads, of_job).into_iter().flatten().collect()
+}
+
+/// What comes of every number below `count`, in order, on so many threads.
+fn in_parallel<T: Send>(count: usize, threads: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
                 loop {
-                    let job = next.fetch_add(1, Ordering::Relaxed);
-                    if job >= config.jobs {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    if i >= count {
                         return;
                     }
-                    let lessons =
-                        lesson(config, graphs, scorer, &mut generator(config.seed, round, 1 + job as u64));
-                    done.lock().unwrap_or_else(PoisonError::into_inner)[job] = lessons;
+                    let result = of(i);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((i, result));
                 }
             });
         }
     });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|d| d.0);
+    done.into_iter().map(|d| d.1).collect()
 }
 
 fn lesson(
@@ -369,8 +345,7 @@ impl Learner<'_> {
             return Ok(());
         }
         let params = self.network.params();
-        let progress = (round as f64 / config.rounds.max(1) as f64).min(1.0);
-        let rate = config.rate * (0.05 + 0.95 * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos()));
+        let rate = config.rate * falling(round, config.rounds);
         for _ in 0..config.updates {
             let draw = |_| &memory[rng.random_range(0..memory.len())];
             let batch: Vec<&Lesson> = (0..config.batch).map(draw).collect();
@@ -416,59 +391,4 @@ fn judge(network: &PairNetwork, lessons: &[Lesson]) -> Result<(f64, f64)> {
     let costs =
         all.iter().zip(best).map(|(l, b)| l.candidates.get(b as usize).map_or(0.0, |c| f64::from(c.cost)));
     Ok((cost, costs.sum::<f64>() / all.len() as f64))
-}
-
-/// Jobs on which progress is measured.
-#[derive(Debug)]
-struct Validation {
-    jobs: Vec<Case>,
-}
-
-#[derive(Debug)]
-struct Case {
-    instance: Arc<Instance>,
-    conditions: Conditions,
-    heft: f64,
-    eft: f64,
-}
-
-impl Validation {
-    fn new(count: usize, nodes: usize) -> Self {
-        let mut rng = Rng::seed_from_u64(0x7a11_da7e);
-        let case = |rng: &mut Rng| {
-            let instance = lessons::instance(nodes, &[], rng)?;
-            let conditions =
-                Conditions { seed: rng.random(), noise: 0.3, affinity: 0.5, ..Conditions::default() };
-            let heft = list::Heft.plan(&instance, rng).ok()?.makespan();
-            let trace =
-                simulate(&vec![(0.0, instance.clone())], balance::Eft::default(), &conditions).ok()?;
-            Some(Case { instance, conditions, heft, eft: trace.makespan() })
-        };
-        Self { jobs: (0..count).filter_map(|_| case(&mut rng)).filter(|c| c.heft > 0.0).collect() }
-    }
-
-    fn measure(&self, scorer: &Arc<Scorer>, report: Report) -> Report {
-        Report { plan: Some(self.plan(scorer)), run: Some(self.run(scorer)), ..report }
-    }
-
-    fn mean(&self, ratio: impl Fn(&Case) -> Option<f64>) -> f64 {
-        let logs: Vec<f64> = self.jobs.iter().filter_map(|case| Some(ratio(case)?.ln())).collect();
-        (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
-    }
-
-    fn plan(&self, scorer: &Arc<Scorer>) -> f64 {
-        self.mean(|case| {
-            let job = Arc::new(Job::new(&case.instance, &Experience::default()));
-            let mut planning = Planning::new(&case.instance, scorer.clone(), job).ok()?;
-            planning.complete();
-            Some(planning.makespan() / case.heft)
-        })
-    }
-
-    fn run(&self, scorer: &Arc<Scorer>) -> f64 {
-        self.mean(|case| {
-            let raw = Raw::new(scorer.clone(), Experience::default());
-            Some(teaching::run(&case.instance, raw, &case.conditions)? / case.eft)
-        })
-    }
 }

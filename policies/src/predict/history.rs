@@ -1,10 +1,10 @@
 //! What was observed: the run times of tasks by kind, and the file that keeps them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use mdts_dag::whole;
 use serde::{Deserialize, Serialize};
 
 use super::features::{COLUMNS, Features};
@@ -117,21 +117,10 @@ impl History {
         Ok(Self { runs: document.runs, kinds: document.kinds })
     }
 
-    /// Writes a file beside the path and renames it, so that a file of that name is always whole.
+    /// Writes a file that is always whole.
     pub(super) fn save(&self, path: &Path) -> Result<()> {
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(format!(".{}.tmp", std::process::id()));
-        let write = || {
-            let mut file = File::create(&temporary)?;
-            file.write_all(self.to_json().as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&temporary, path)
-        };
-        write().map_err(|source| {
-            // The first error is the one that matters; the temporary file may not even exist.
-            let _ = std::fs::remove_file(&temporary);
-            Error::Io { path: path.into(), source }
-        })
+        let written = whole::write(path, |file| file.write_all(self.to_json().as_bytes()));
+        written.map_err(|source| Error::Io { path: path.into(), source })
     }
 
     pub(super) fn load(path: &Path) -> Result<Self> {

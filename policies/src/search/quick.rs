@@ -1,6 +1,6 @@
 //! The search as a policy among others.
 
-use mdts_core::{Instance, Planner, Result, Rng, Schedule};
+use mdts_core::{Instance, Planner, Progress, Result, Rng, Schedule};
 
 use super::improve::Search;
 use crate::list::Heft;
@@ -30,9 +30,7 @@ pub struct Quick;
 
 impl Planner for Quick {
     fn plan(&self, instance: &Instance, rng: &mut Rng) -> Result<Schedule> {
-        let has_begun = instance
-            .progress()
-            .is_some_and(|p| !p.started.is_empty() || !p.lost.is_empty() || !p.dropped.is_empty());
+        let has_begun = instance.progress().is_some_and(Progress::has_begun);
         if has_begun { Heft.plan(instance, rng) } else { Search::quick(instance).plan(instance, rng) }
     }
 }

@@ -363,7 +363,7 @@ fn panels(report: &Report) -> Vec<Panel> {
         .chunk_by(|a, b| a.dag == b.dag)
         .map(|rows| Panel {
             title: rows[0].dag.clone(),
-            measure: "makespan in seconds; the line is the lower bound",
+            measure: "makespan in seconds, from lowest to highest; the upright line is the lower bound",
             bound: Some(rows[0].lower_bound),
             bars: rows.iter().map(|r| (r.policy, r.makespan, r.makespan_low, r.makespan_high)).collect(),
         })

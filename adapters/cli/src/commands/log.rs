@@ -104,9 +104,15 @@ fn show(out: &mut impl Write, names: &Names, entry: Entry) -> Result<()> {
 fn show_step(out: &mut impl Write, names: &Names, step: &StepEntry) -> Result<()> {
     for event in &step.events {
         let (word, mut fields) = event_fields(names, event);
-        if let Happening::Failed(run) = event {
-            let reason = step.reasons.iter().find(|(of, _)| of == run).map(|(_, reason)| reason.clone());
-            fields.insert("reason".into(), reason.into());
+        let reason = match event {
+            Happening::Failed(run) | Happening::FailedForGood(run) => {
+                Some(step.reasons.iter().find(|(of, _)| of == run))
+            }
+            Happening::Dropped { task, .. } => Some(step.reasons.iter().rfind(|(of, _)| of.task == *task)),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            fields.insert("reason".into(), reason.map(|(_, reason)| reason.clone()).into());
         }
         let mut line = Map::new();
         line.insert("entry".into(), word.into());
@@ -125,6 +131,7 @@ fn show_step(out: &mut impl Write, names: &Names, step: &StepEntry) -> Result<()
 }
 
 fn event_fields(names: &Names, event: &Happening) -> (&'static str, Map<String, Value>) {
+    let task_only = |task: TaskId| Map::from_iter([("task".to_owned(), names.task(task))]);
     let node_only = |node: NodeId| Map::from_iter([("node".to_owned(), names.node(node))]);
     match *event {
         Happening::Submitted => ("submitted", Map::new()),
@@ -136,15 +143,22 @@ fn event_fields(names: &Names, event: &Happening) -> (&'static str, Map<String, 
         Happening::Started(run) => ("started", names.run(run)),
         Happening::Finished(run) => ("finished", names.run(run)),
         Happening::Failed(run) => ("failed", names.run(run)),
+        Happening::FailedForGood(run) => {
+            let mut fields = names.run(run);
+            fields.insert("final".into(), true.into());
+            ("failed", fields)
+        }
         Happening::Interrupted(run) => ("interrupted", names.run(run)),
         Happening::NodeJoined(node) => ("node-joined", node_only(node)),
         Happening::NodeLost(node) => ("node-lost", node_only(node)),
         Happening::Held => ("held", Map::new()),
         Happening::Resumed => ("resumed", Map::new()),
         Happening::Cancelled(_) => ("cancelled", Map::new()),
-        Happening::Tick => ("tick", Map::new()),
         Happening::Overdue(run) => ("overdue", names.run(run)),
-        Happening::Asked { task, .. } => ("asked", Map::from_iter([("task".to_owned(), names.task(task))])),
+        Happening::Tick => ("tick", Map::new()),
+        Happening::Dropped { task, .. } => ("dropped", task_only(task)),
+        Happening::Retried { task, .. } => ("retried", task_only(task)),
+        Happening::Asked { task, .. } => ("asked", task_only(task)),
         Happening::Withdrawn(_) => ("withdrawn", Map::new()),
         Happening::NodeDrained(node) => ("node-drained", node_only(node)),
     }

@@ -1,16 +1,20 @@
 //! The commands, one file each.
 
 mod bench;
+mod cancel;
 mod compare;
 mod completions;
 mod convert;
+mod dry_run;
 mod inspect;
 mod keep;
 mod log;
+mod logs;
 mod plan;
 mod policies;
 mod predict;
 mod reproduce;
+mod retry;
 mod run;
 mod serve;
 mod status;
@@ -36,6 +40,12 @@ pub(crate) enum Command {
     Run(run::Run),
     /// Tell how a run stands, and why its tasks are not running
     Status(status::Status),
+    /// Stop a run, or tasks of it, from another terminal
+    Cancel(cancel::Cancel),
+    /// Let failed tasks of a run run again
+    Retry(retry::Retry),
+    /// Print what a task of a run has written
+    Logs(logs::Logs),
     /// Print the journal of a run as JSON lines
     Log(log::Log),
     /// Look after the tasks of a run; mdts run starts this itself
@@ -71,6 +81,9 @@ pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
         Command::Compare(command) => command.carry_out(args.quiet).map(done),
         Command::Run(command) => command.carry_out(args.quiet),
         Command::Status(command) => command.carry_out().map(done),
+        Command::Cancel(command) => command.carry_out(args.quiet).map(done),
+        Command::Retry(command) => command.carry_out(args.quiet).map(done),
+        Command::Logs(command) => command.carry_out().map(done),
         Command::Log(command) => command.carry_out().map(done),
         Command::Keep(command) => command.carry_out().map(done),
         Command::Convert(command) => command.carry_out(args.quiet).map(done),

@@ -1,7 +1,7 @@
 //! `mdts plan DAG`: one policy's verified schedule against the lower bound, improved by a search if asked for.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mdts_core::{Bounds, Instance, Objectives, SlotModel};
 use mdts_dag::JobGraph;
@@ -19,6 +19,8 @@ use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::text::{Table, column, count, meter, number};
 use crate::weights::WeightsFlag;
 
+/// Stands for standard output.
+const STDOUT: &str = "-";
 /// Most nodes in the table of utilisation.
 const MOST_NODES: usize = 24;
 
@@ -38,7 +40,7 @@ pub(crate) struct Plan {
     history: HistoryFlag,
     #[command(flatten)]
     weights: WeightsFlag,
-    /// Write the plan as JSON
+    /// Write the plan as JSON; - prints it, as --json does
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Draw the plan as .svg or .html
@@ -117,7 +119,7 @@ impl Plan {
             ..OtherFlags::default()
         };
         let settings = Settings::load(&self.model, other)?;
-        let info = policy::find(&settings.policy)?;
+        let info = policy::find(&settings.policy).map_err(|error| settings.blame("policy", error))?;
         let policy = Policy::new(info, self.weights.load(&[info.name], &settings)?.as_ref());
         if let (Some(plan), Some(gantt)) = (&self.output, &self.gantt)
             && plan == gantt
@@ -129,7 +131,9 @@ impl Plan {
         }
         let form = self.gantt.as_deref().map(Form::of).transpose()?;
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
-        let plan_file = OutputFile::create_if(self.output.as_deref())?;
+        let is_printed = self.json || self.output.as_deref() == Some(Path::new(STDOUT));
+        let plan_file = self.output.as_deref().filter(|path| *path != Path::new(STDOUT));
+        let plan_file = OutputFile::create_if(plan_file)?;
         let job = history::fill(input::job(self.dag.as_deref())?, &settings)?;
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
@@ -139,7 +143,8 @@ impl Plan {
             None => policy::plan(&policy, settings.seed, &instance)?,
         };
         let report = report(&job.graph, &instance, settings.seed, &plan);
-        let mut text = if quiet { String::new() } else { show(&report, &instance, &machines, &plan) };
+        let mut text =
+            if quiet || self.json { String::new() } else { show(&report, &instance, &machines, &plan) };
         if let Some(file) = plan_file {
             _ = writeln!(text, "wrote {}", file.path().display());
             file.write(&output::json(&report).map_err(|e| Error::Stdout(e.into()))?)?;
@@ -148,7 +153,7 @@ impl Plan {
             _ = writeln!(text, "wrote {}", file.path().display());
             file.write(&gantt::draw(&chart(&report, &instance, &plan), form))?;
         }
-        match (self.json, quiet) {
+        match (is_printed, quiet) {
             (true, _) => output::print_json(&report),
             (false, true) => Ok(()),
             (false, false) => output::print(&text),

@@ -4,28 +4,34 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use mdts_core::journal::{Durability, Journal};
-use mdts_core::runner::{Executor, RunOptions, RunReport, Runner, Stop, Stopper, TaskOutcome};
-use mdts_core::{Instance, Placement};
+use mdts_core::runner::{Executor, RunOptions, RunReport, Runner, TaskOutcome};
+use mdts_core::{Cluster, Instance, Placement};
 use mdts_dag::{JobGraph, TaskId};
 use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions, log_files};
 use serde::Serialize;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::dry_run;
 use super::plan::above_bound;
+use crate::cache::{Cache, Cached};
 use crate::choice::Choice;
+use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::forecast::Outlook;
 use crate::gantt::{self, Chart, Form};
 use crate::history::{self, HistoryFlag};
 use crate::input::{self, Job, Machines};
-use crate::journal::{self, Kept};
+use crate::journal::{self, Kept, remedy};
+use crate::life::LifeFlags;
 use crate::output::{self, OutputFile};
 use crate::policy::{self, Plan, Policy};
-use crate::progress::RunProgress;
+use crate::progress::{RunProgress, Watched};
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
+use crate::signals::Signals;
 use crate::speculate::SpeculateFlags;
 use crate::text::{Table, column, count, number};
 use crate::usage::{Meter, Usage};
@@ -64,6 +70,12 @@ pub(crate) struct Run {
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
+    /// Skip tasks whose command, environment and inputs are those of an earlier success; their outputs are kept here
+    #[arg(long, value_name = "DIR", conflicts_with = "emulate")]
+    cache: Option<PathBuf>,
+    /// Run nothing: tell what would run, where, and why
+    #[arg(long, conflicts_with_all = ["journal", "emulate", "gantt"])]
+    dry_run: bool,
     /// Folder for the output of the tasks [default: one per run in .mdts/logs]
     #[arg(long, value_name = "DIR")]
     logs: Option<PathBuf>,
@@ -76,6 +88,8 @@ pub(crate) struct Run {
     /// What the journal survives: the death of the process, or also the loss of power [default: process]
     #[arg(long, value_name = "WHAT", value_parser = Durability::parser(), requires = "journal")]
     durability: Option<Durability>,
+    #[command(flatten)]
+    life: LifeFlags,
     /// Draw what really happened as .svg or .html
     #[arg(long, value_name = "FILE")]
     gantt: Option<PathBuf>,
@@ -117,6 +131,8 @@ struct Report<'a> {
     overhead_per_task_us: f64,
     /// Null where the system does not tell.
     peak_memory_mib: Option<f64>,
+    /// Tasks that did not run because the cache had their outputs.
+    cached: usize,
     /// Tasks that were done before this process went on with the run.
     done_before: usize,
     /// Folder where the run is recorded; null if it is not.
@@ -144,6 +160,8 @@ struct Ready {
     /// Where commands run.
     folder: PathBuf,
     journal: Option<PathBuf>,
+    /// Tasks that the cache answered for.
+    cached: Arc<AtomicUsize>,
 }
 
 impl Ready {
@@ -159,11 +177,14 @@ impl Run {
         let form = self.gantt.as_deref().map(Form::of).transpose()?;
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
         let (ready, journal) = self.prepare(quiet)?;
+        if self.dry_run {
+            return self.tell(&ready, quiet);
+        }
         let silent = quiet || self.json;
         // One thread: handing little pieces of work to others costs more than the work.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
-        let mut executor = executor(&ready)?;
+        let mut executor = ready.executor(&self.life)?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
         let came_of_it =
@@ -182,7 +203,8 @@ impl Run {
             let wrote = format!("wrote {}\n", self.gantt.as_deref().unwrap_or(Path::new("")).display());
             said = said.and(drawn).and_then(|()| if silent { Ok(()) } else { output::print(&wrote) });
         }
-        if came_of_it.is_success() && ready.emulate.is_none() {
+        // Tasks that did not run would teach that they take no time.
+        if came_of_it.is_success() && ready.emulate.is_none() && report.cached == 0 {
             said =
                 said.and(history::learn(&ready.job, &ready.machines.cluster, &came_of_it, &ready.settings));
         }
@@ -197,6 +219,19 @@ impl Run {
         }
     }
 
+    /// What would run.
+    fn tell(&self, ready: &Ready, quiet: bool) -> Result<ExitCode> {
+        let folder = ready.settings.cache.as_deref();
+        let cache = folder.map(|folder| Cache::open(folder, &ready.folder, false)).transpose()?;
+        let report = dry_run::report(&ready.job, &ready.instance, &ready.plan, cache.as_ref().zip(folder));
+        if self.json {
+            output::print_json(&report)?;
+        } else if !quiet {
+            output::print(&dry_run::show(&report))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
     fn prepare(&self, quiet: bool) -> Result<(Ready, Option<Journal>)> {
         let own_logs = self.journal.as_ref().map(|folder| folder.join(LOGS));
         let other = OtherFlags {
@@ -206,6 +241,7 @@ impl Run {
             history: self.history.path(),
             durability: self.durability,
             weights: self.weights.path(),
+            cache: self.cache.as_deref(),
         };
         let settings = Settings::load(&self.model, other)?;
         match &self.journal {
@@ -217,10 +253,11 @@ impl Run {
     /// A new run.
     fn begin(&self, settings: Settings, quiet: bool) -> Result<(Ready, Option<Journal>)> {
         let locked = self.journal.as_ref().map(|folder| journal::lock_new(folder)).transpose()?;
-        let policy = self.policy(&settings.policy, &settings)?;
+        let policy = self.policy(&settings.policy, &settings);
+        let policy = policy.map_err(|error| settings.blame("policy", error))?;
         let read = input::job(self.dag.as_deref())?;
         let source = read.graph.clone();
-        let job = history::fill_if_there(read, &settings)?;
+        let job = self.life.fill(history::fill_if_there(read, &settings)?)?;
         if self.emulate.is_none() {
             check_commands(&job)?;
         }
@@ -244,8 +281,18 @@ impl Run {
         });
         let journal = journal.transpose()?;
         let (emulate, kept_in) = (self.emulate, self.journal.clone());
-        let ready =
-            Ready { job, machines, instance, settings, policy, plan, emulate, folder, journal: kept_in };
+        let ready = Ready {
+            job,
+            machines,
+            instance,
+            settings,
+            policy,
+            plan,
+            emulate,
+            folder,
+            journal: kept_in,
+            cached: Arc::default(),
+        };
         Ok((ready, journal))
     }
 
@@ -265,6 +312,13 @@ impl Run {
         if self.logs.is_none() {
             settings.logs = kept.logs;
         }
+        // What the run began with holds, whatever the environment says by now.
+        if self.weights.path().is_none() {
+            settings.weights = kept.weights;
+        }
+        if self.cache.is_none() {
+            settings.cache = kept.cache;
+        }
         let policy = self.policy(self.policy.as_deref().unwrap_or(&kept.policy), &settings)?;
         let plan = self.plan(&policy, settings.seed, &instance, quiet)?;
         let Kept { job, machines, folder: working, emulate, .. } = kept;
@@ -279,6 +333,7 @@ impl Run {
             emulate,
             folder: working,
             journal: kept_in,
+            cached: Arc::default(),
         };
         Ok((ready, Some(journal)))
     }
@@ -301,7 +356,7 @@ impl Run {
         match &self.dag {
             None => {
                 let folder = PathBuf::from(EXAMPLE_FOLDER);
-                let made = std::fs::create_dir_all(&folder);
+                let made = if self.dry_run { Ok(()) } else { std::fs::create_dir_all(&folder) };
                 made.map_err(|source| Error::Output { path: folder.clone(), source })?;
                 Ok(folder)
             }
@@ -320,13 +375,22 @@ fn check_commands(job: &Job) -> Result<()> {
     }
 }
 
-fn executor(ready: &Ready) -> Result<Box<dyn Executor>> {
-    if let Some(scale) = ready.emulate {
+/// What runs the tasks in `folder`; with a journal they outlive this process.
+pub(super) fn executor(
+    emulate: Option<f64>,
+    life: &LifeFlags,
+    logs: &Path,
+    folder: &Path,
+    cluster: &Arc<Cluster>,
+    journal: Option<&Path>,
+) -> Result<Box<dyn Executor>> {
+    if let Some(scale) = emulate {
         return Ok(Box::new(EmulatedExecutor::new(scale)?));
     }
-    let mut options = LocalOptions::new(&ready.settings.logs, &ready.folder);
-    options.keeper = ready.journal.as_deref().map(keeper).transpose()?;
-    let executor = LocalExecutor::new(options, ready.machines.cluster.clone());
+    let mut options = LocalOptions::new(logs, folder);
+    life.set(&mut options);
+    options.keeper = journal.map(keeper).transpose()?;
+    let executor = LocalExecutor::new(options, cluster.clone());
     Ok(Box::new(executor.map_err(|error| match error {
         mdts_core::Error::Io { path, source } => Error::Output { path, source },
         other => other.into(),
@@ -353,72 +417,41 @@ async fn drive(
         Some(_) => search::base(&ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
         None => ready.policy.placer(seed),
     };
-    let mut progress = RunProgress::new(ready.job.graph.len(), quiet);
+    let outlook = Outlook::new(&ready.plan.schedule, ready.instance.tasks(), ready.scale());
+    let watched = Watched { instance: ready.instance.clone(), outlook };
+    let mut progress = RunProgress::new(watched, quiet);
     let mut runner = Runner::new(ready.job.graph.clone(), ready.instance.clone(), placer)
         .options(options)
         .on_progress(move |moment| progress.show(moment));
     if let Some(journal) = journal {
         runner = runner.journal(journal);
     }
-    let watcher = tokio::spawn(obey_signals(Signals::new()?, runner.stopper()));
+    let control = ready.journal.as_deref().map(|folder| Control::listen(folder, runner.stopper()));
+    if let Some(Err(error)) = &control {
+        tracing::warn!("mdts cancel cannot reach this run: {error}");
+    }
+    let watcher = tokio::spawn(Signals::listen()?.obey(runner.stopper()));
     let came_of_it = runner.run(executor).await;
     watcher.abort();
+    drop(control);
     Ok(came_of_it?)
 }
 
-/// Ctrl-C, a polite kill, and the terminal going away.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    /// None under nohup, which asks for it to be ignored.
-    hang_up: Option<Signal>,
-}
-
-impl Signals {
-    fn new() -> Result<Self> {
-        let listen =
-            |kind| signal(kind).map_err(|source| Error::System { what: "cannot watch signals", source });
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hang_up: if ignores_hang_up() { None } else { Some(listen(SignalKind::hangup())?) },
-        })
-    }
-}
-
-/// Whether the process was started with SIGHUP ignored; where the system does not tell, it was not.
-fn ignores_hang_up() -> bool {
-    const SIGHUP: u64 = 1;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (SIGHUP - 1)) != 0
-}
-
-async fn hung_up(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => drop(signal.recv().await),
-        None => std::future::pending().await,
-    }
-}
-
-async fn obey_signals(mut signals: Signals, stopper: Stopper) {
-    loop {
-        let (what, degree) = tokio::select! {
-            _ = signals.interrupt.recv() => ("interrupted", stopper.escalate()),
-            _ = signals.terminate.recv() => ("terminated", Stop::Cancel),
-            () = hung_up(&mut signals.hang_up) => ("the terminal is gone", Stop::Cancel),
-        };
-        stopper.stop(degree);
-        match (what, degree) {
-            ("interrupted", Stop::Cancel) => tracing::warn!("interrupted again: cancelling what runs"),
-            (what, Stop::Cancel) => tracing::warn!("{what}: cancelling what runs"),
-            _ => tracing::warn!("interrupted: nothing new starts; press Ctrl-C again to cancel what runs"),
+impl Ready {
+    /// What runs the tasks, behind the cache if there is one.
+    fn executor(&self, life: &LifeFlags) -> Result<Box<dyn Executor>> {
+        let (logs, cluster) = (&self.settings.logs, &self.machines.cluster);
+        let executor = executor(self.emulate, life, logs, &self.folder, cluster, self.journal.as_deref())?;
+        match &self.settings.cache {
+            Some(folder) if self.emulate.is_none() => {
+                let cache = Cache::open(folder, &self.folder, true);
+                let cache = cache.map_err(|error| self.settings.blame("cache", error))?;
+                Ok(Box::new(Cached::new(executor, cache, self.cached.clone())))
+            }
+            _ => Ok(executor),
         }
     }
-}
 
-impl Ready {
     fn report<'a>(&'a self, run: &'a RunReport, usage: Usage) -> Report<'a> {
         let graph = &self.job.graph;
         let failures = run.failures().map(|(task, reason)| Failure {
@@ -447,6 +480,7 @@ impl Ready {
             failures: failures.collect(),
             overhead_per_task_us: usage.cpu_seconds * 1e6 / run.tasks.len() as f64,
             peak_memory_mib: usage.peak_memory_mib,
+            cached: self.cached.load(Ordering::Relaxed),
             done_before: run.done_before,
             journal: self.journal.as_deref(),
         }
@@ -535,7 +569,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
             number(report.lower_bound)
         ),
     );
-    if report.makespan < report.lower_bound && report.succeeded == report.tasks {
+    if report.makespan < report.lower_bound && report.succeeded == report.tasks && report.cached == 0 {
         line("", "faster than the lower bound: the tasks took less than their stated work".into());
     }
     let mut counts = format!("{} of {} succeeded", report.succeeded, report.tasks);
@@ -545,6 +579,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
         (report.cancelled, "cancelled"),
         (report.retried, "attempts repeated"),
         (report.speculated, "second attempts"),
+        (report.cached, "from the cache"),
     ];
     for (n, what) in others.into_iter().filter(|(n, _)| *n > 0) {
         _ = write!(counts, ", {n} {what}");
@@ -554,7 +589,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
     }
     line("tasks", counts);
     if let Some(folder) = report.journal.filter(|_| report.cancelled > 0) {
-        line("", format!("go on with mdts run --resume --journal {}", folder.display()));
+        line("", remedy(folder));
     }
     line(
         "overhead",

@@ -5,15 +5,20 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use mdts_core::engine::Phase;
+use mdts_core::journal::{events_file, holder};
 use mdts_core::runner::Obstacle;
 use mdts_dag::TaskId;
 use serde::Serialize;
 
-use crate::error::{Error, Result, did_you_mean};
-use crate::journal::Shown;
+use crate::error::Result;
+use crate::forecast::Forecast;
+use crate::journal::{Shown, remedy};
 use crate::output;
+use crate::progress::duration;
 use crate::text::{count, number};
 
+/// From here on a pace is worth a line.
+const NOTABLE: f64 = 0.05;
 /// Most tasks of a kind that are listed.
 const MOST: usize = 10;
 
@@ -42,10 +47,16 @@ struct Report<'a> {
     failed: usize,
     blocked: usize,
     running: Vec<Running<'a>>,
-    /// Seconds that the run has lasted by its journal.
+    /// Seconds that the run has lasted; the clock stands still while no process is at it.
     now: f64,
+    /// Seconds that done tasks took over those that they should have taken.
+    pace: f64,
+    /// When the run should end at that pace, on this clock; null if it is over or that cannot be told.
+    expected_end: Option<f64>,
     /// Seconds that the rest takes at least along its longest path, by the expected run times.
     critical_path_seconds: f64,
+    /// The tasks of that path, in order.
+    critical_path: Vec<&'a str>,
     waiting: Vec<Waiting<'a>>,
 }
 
@@ -55,6 +66,9 @@ struct Running<'a> {
     attempt: u32,
     node: &'a str,
     start: f64,
+    /// Seconds that it has run so far, and should run in all.
+    elapsed: f64,
+    expected_seconds: f64,
     expected_finish: f64,
 }
 
@@ -70,8 +84,8 @@ struct Waiting<'a> {
 impl Status {
     pub(super) fn carry_out(&self) -> Result<()> {
         let shown = Shown::read(&self.journal)?;
-        let only = self.task.as_deref().map(|name| find(&shown, name)).transpose()?;
-        let report = report(&shown, &self.journal, only);
+        let only = self.task.as_deref().map(|name| shown.task(name)).transpose()?;
+        let report = report(&shown, now(&shown, &self.journal)?, only)?;
         if self.json {
             return output::print_json(&report);
         }
@@ -82,18 +96,24 @@ impl Status {
     }
 }
 
-fn find(shown: &Shown, name: &str) -> Result<TaskId> {
-    let graph = &shown.kept.job.graph;
-    let found = graph.task_ids().find(|task| &*graph.task(*task).name == name);
-    found.ok_or_else(|| {
-        let names = graph.tasks().map(|task| &*task.name);
-        Error::Usage(format!("{}: there is no task '{name}'{}", graph.name(), did_you_mean(name, names)))
-    })
+/// Time on the clock of the run, and whether a process is at it.
+fn now(shown: &Shown, folder: &Path) -> Result<(f64, bool)> {
+    let last = shown.standing.state().now();
+    if holder(folder)?.is_none() {
+        return Ok((last, false));
+    }
+    // The last event was recorded when it happened.
+    let written = std::fs::metadata(events_file(folder)).and_then(|file| file.modified());
+    let since = written.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default();
+    Ok((last + since.as_secs_f64(), true))
 }
 
-fn report<'a>(shown: &'a Shown, folder: &Path, only: Option<TaskId>) -> Report<'a> {
+fn report(shown: &Shown, (now, is_held): (f64, bool), only: Option<TaskId>) -> Result<Report<'_>> {
     let (graph, standing) = (&shown.kept.job.graph, &shown.standing);
     let name = |task: TaskId| &*graph.task(task).name;
+    let scale = shown.kept.emulate.unwrap_or(1.0);
+    let begun = standing.state().job_count() > 0;
+    let forecast = begun.then(|| Forecast::new(standing.state(), &shown.instance, now, scale)).transpose()?;
     let chosen = |task: &TaskId| only.is_none_or(|only| only == *task);
     let running = graph.task_ids().filter(chosen).filter(|task| standing.phase(*task) == Phase::Running);
     let running = running.filter_map(|task| {
@@ -103,10 +123,11 @@ fn report<'a>(shown: &'a Shown, folder: &Path, only: Option<TaskId>) -> Report<'
             attempt: attempt.number,
             node: &shown.instance.cluster().node(attempt.node).name,
             start: attempt.start,
-            expected_finish: attempt.start + shown.instance.exec(task, attempt.node),
+            elapsed: (now - attempt.start).max(0.0),
+            expected_seconds: shown.instance.exec(task, attempt.node) * scale,
+            expected_finish: attempt.start + shown.instance.exec(task, attempt.node) * scale,
         })
     });
-    let begun = standing.state().job_count() > 0;
     let waiting = graph.task_ids().filter(chosen).filter_map(|task| {
         if !begun {
             let why = "the run has not begun".to_owned();
@@ -117,53 +138,27 @@ fn report<'a>(shown: &'a Shown, folder: &Path, only: Option<TaskId>) -> Report<'
         let why = obstacle.explain(&shown.instance).to_string();
         Some(Waiting { task: name(task), why, is_for_parents })
     });
-    Report {
+    Ok(Report {
         job: graph.name(),
         policy: &shown.kept.policy,
-        state: standing.end().unwrap_or_else(|| if is_locked(folder) { "running" } else { "killed" }),
+        state: standing.end().unwrap_or(if is_held { "running" } else { "killed" }),
         process: standing.process(),
         tasks: graph.len(),
         succeeded: standing.count(Phase::Done),
         failed: standing.count(Phase::Failed),
         blocked: standing.count(Phase::Blocked),
-        now: standing.state().now(),
-        critical_path_seconds: critical_path(shown),
+        now,
+        pace: forecast.as_ref().map_or(1.0, |forecast| forecast.pace),
+        expected_end: forecast.as_ref().and_then(|forecast| forecast.end),
+        critical_path_seconds: forecast.as_ref().map_or(0.0, |forecast| forecast.path_seconds),
+        critical_path: forecast.iter().flat_map(|forecast| &forecast.path).map(|task| name(*task)).collect(),
         running: running.collect(),
         waiting: waiting.collect(),
-    }
-}
-
-/// Whether some process runs the job: the lock names its holder.
-fn is_locked(folder: &Path) -> bool {
-    let holder = std::fs::read_to_string(folder.join("lock")).unwrap_or_default();
-    let name = std::fs::read_to_string(format!("/proc/{}/comm", holder.trim())).unwrap_or_default();
-    !holder.trim().is_empty() && !name.is_empty()
-}
-
-/// Seconds along the longest path of what is not done, every task on its fastest node; what runs counts with what is
-/// left of it.
-fn critical_path(shown: &Shown) -> f64 {
-    let (instance, standing) = (&shown.instance, &shown.standing);
-    let mut behind = vec![0.0_f64; instance.tasks()];
-    let mut longest = 0.0_f64;
-    for &task in instance.graph().topological_order().iter().rev() {
-        let own = match standing.phase(task) {
-            Phase::Done | Phase::Failed | Phase::Blocked => continue,
-            Phase::Running => standing.attempt(task).map_or(0.0, |attempt| {
-                let left = attempt.start + instance.exec(task, attempt.node) - standing.state().now();
-                left.max(0.0)
-            }),
-            Phase::Waiting | Phase::Ready => instance.min_exec(task),
-        };
-        let children = instance.graph().children(task).iter().map(|child| behind[child.index()]);
-        behind[task.index()] = own + children.fold(0.0, f64::max);
-        longest = longest.max(behind[task.index()]);
-    }
-    longest
+    })
 }
 
 fn show(report: &Report<'_>, folder: &Path) -> String {
-    let remedy = format!("go on with mdts run --resume --journal {}", folder.display());
+    let remedy = remedy(folder);
     let ended = report.succeeded + report.failed + report.blocked;
     let mut text = format!("{}: {}, under {}\n", report.job, count(report.tasks, "task"), report.policy);
     let mut line = |what: &str, value: String| _ = writeln!(text, "  {what:<12}{value}");
@@ -189,20 +184,28 @@ fn show(report: &Report<'_>, folder: &Path) -> String {
         ),
     );
     if ended < report.tasks {
-        let (now, left) = (number(report.now), number(report.critical_path_seconds));
-        line("time", format!("{now} s so far; the longest path of the rest takes {left} s"));
-        line("", format!("it cannot end before {} s", number(report.now + report.critical_path_seconds)));
-    }
-    for running in report.running.iter().take(MOST) {
-        let (start, finish) = (number(running.start), number(running.expected_finish));
-        let (task, node) = (running.task, running.node);
+        let end = report.expected_end.map_or(String::new(), |end| {
+            let left = duration(end - report.now);
+            match report.state {
+                "running" => format!("; expected to end at {} s, about {left} from now", number(end)),
+                _ => format!("; about {left} more when it goes on"),
+            }
+        });
+        line("time", format!("{} s so far{end}", number(report.now)));
+        if (report.pace - 1.0).abs() >= NOTABLE {
+            line("", format!("tasks took {:.2} times their expected time", report.pace));
+        }
         line(
-            "running",
+            "path",
             format!(
-                "{task}, attempt {} on {node} since {start} s, expected until {finish} s",
-                running.attempt
+                "at least {} s more: {}",
+                number(report.critical_path_seconds),
+                chain(&report.critical_path)
             ),
         );
+    }
+    for running in report.running.iter().take(MOST) {
+        line("running", format!("{}, attempt {} on {}", running.task, running.attempt, running.told()));
     }
     more(&mut line, report.running.len());
     // What blocks most tasks comes first.
@@ -230,6 +233,24 @@ fn show(report: &Report<'_>, folder: &Path) -> String {
     text
 }
 
+impl Running<'_> {
+    fn told(&self) -> String {
+        let (elapsed, expected) = (number(self.elapsed), number(self.expected_seconds));
+        let late = if self.elapsed > self.expected_seconds { ", late" } else { "" };
+        format!("{} for {elapsed} of {expected} s{late}", self.node)
+    }
+}
+
+/// The first and the last tasks of a path.
+fn chain(path: &[&str]) -> String {
+    const ENDS: usize = 3;
+    if path.len() <= 2 * ENDS + 1 {
+        return path.join(" > ");
+    }
+    let (first, last) = (path[..ENDS].join(" > "), path[path.len() - ENDS..].join(" > "));
+    format!("{first} > ({} more) > {last}", path.len() - 2 * ENDS)
+}
+
 fn more(line: &mut impl FnMut(&str, String), of: usize) {
     if of > MOST {
         line("", format!("and {} more; --json has all", of - MOST));
@@ -242,13 +263,13 @@ fn show_task(shown: &Shown, report: &Report<'_>, task: TaskId) -> String {
     let said = match shown.standing.phase(task) {
         Phase::Done => "it has succeeded".to_owned(),
         Phase::Failed => {
-            let reason = attempt.and_then(|attempt| attempt.reason).unwrap_or("nobody knows why");
+            let reason = shown.standing.reason(task).unwrap_or("nobody knows why");
             format!("it failed for good: {reason}")
         }
-        Phase::Running => report.running.first().map_or_else(String::new, |running| {
-            let (start, finish) = (number(running.start), number(running.expected_finish));
-            format!("it runs on {} since {start} s, expected until {finish} s", running.node)
-        }),
+        Phase::Running => report
+            .running
+            .first()
+            .map_or_else(String::new, |running| format!("it runs on {}", running.told())),
         _ => report.waiting.first().map_or_else(String::new, |waiting| waiting.why.clone()),
     };
     let attempts = attempt.map_or(String::new(), |a| format!(" ({})", count(a.number as usize, "attempt")));

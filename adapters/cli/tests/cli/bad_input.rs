@@ -101,7 +101,8 @@ const CASES: &[Case] = &[
         &["plan"],
         &["mdts.toml", "slots", "'both'", "exclusive or resources"],
     ),
-    (&[("mdts.toml", b"seed = \"x\"")], &["plan"], &["mdts.toml", "seed", "integer"]),
+    (&[("mdts.toml", b"seed = \"x\"")], &["plan"], &["mdts.toml", "seed", "whole number"]),
+    (&[("mdts.toml", b"seed = true")], &["plan"], &["mdts.toml", "seed", "'true'", "whole number"]),
     (&[("mdts.toml", b"seed = ")], &["plan"], &["mdts.toml", "line 1"]),
     // outputs
     (

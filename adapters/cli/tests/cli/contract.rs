@@ -22,6 +22,14 @@ const PLAN_KEYS: &[&str] = &[
 ];
 
 #[test]
+fn a_plan_goes_to_standard_output_if_asked_to() {
+    let folder = diamond();
+    let called = folder.mdts(&["plan", "diamond.yaml", "-o", "-"]);
+    assert_eq!(called.json()["verified"], true);
+    assert_eq!(folder.files(), ["diamond.yaml", "pair.toml"]);
+}
+
+#[test]
 fn inspect_tells_size_and_shape() {
     let report = diamond().json(&["inspect", "diamond.yaml", "--cluster", "pair.toml", "--json"]);
     for (key, value) in [

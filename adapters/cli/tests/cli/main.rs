@@ -1,7 +1,9 @@
 //! The command line from outside: the built program on small inputs.
 
 mod bad_input;
+mod caching;
 mod contract;
+mod live;
 mod measuring;
 mod pictures;
 mod prediction;

@@ -52,6 +52,34 @@ fn all_settings_come_from_the_environment() {
 }
 
 #[test]
+fn what_is_wrong_in_the_environment_names_the_variable() {
+    let folder = diamond();
+    for (name, value, expected) in [
+        ("MDTS_SEED", "true", "MDTS_SEED: 'true' is not a whole number of at least 0"),
+        ("MDTS_SEED", "-1", "MDTS_SEED: '-1' is not a whole number"),
+        ("MDTS_SLOTS", "both", "MDTS_SLOTS: 'both' is not known; write exclusive or resources"),
+        ("MDTS_CLUSTER", "gone.toml", "MDTS_CLUSTER: gone.toml: cannot be read"),
+        ("MDTS_POLICY", "hefft", "MDTS_POLICY: "),
+    ] {
+        let mut command = folder.command(&["plan", "diamond.yaml"]);
+        let called = crate::Called::from(command.env(name, value).output().expect("mdts runs"));
+        assert_eq!(called.status, 2);
+        assert!(called.stderr.contains(expected), "{}", called.stderr);
+    }
+}
+
+#[test]
+fn what_is_wrong_in_the_file_names_the_file() {
+    let folder = diamond();
+    folder.write("mdts.toml", "cluster = \"gone.toml\"\n");
+    let called = folder.mdts(&["plan", "diamond.yaml"]);
+    assert_eq!(called.status, 2);
+    assert!(called.stderr.contains("mdts.toml: cluster: gone.toml: cannot be read"), "{}", called.stderr);
+    let flag = folder.mdts(&["plan", "diamond.yaml", "--cluster", "away.toml"]);
+    assert!(flag.stderr.contains("error: away.toml: cannot be read"), "{}", flag.stderr);
+}
+
+#[test]
 fn the_log_goes_to_standard_error() {
     let folder = diamond();
     let called = folder.mdts(&["plan", "diamond.yaml", "--json", "-v"]);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{Called, Folder, assert_keys, diamond};
 
 /// Rounds of a few milliseconds.
-const TINY: &str = "jobs = 2\nupdates = 1\nbatch = 8\nmemory = 60\nnodes = 3\n";
+const TINY: &str = "generations = 0\ntrials = 10\njobs = 2\nupdates = 1\nbatch = 8\nmemory = 60\nnodes = 3\n";
 const DEADLINE: Duration = Duration::from_mins(2);
 
 fn folder(rounds: u32) -> Folder {
@@ -43,19 +43,20 @@ fn a_training_writes_weights_curve_and_picture() {
     let folder = folder(4);
     let args =
         ["train", "w.st", "--config", "tiny.toml", "--measure", "2", "--curve", "c.csv", "--plot", "c.svg"];
-    let report = folder.json(&[&args[..], &["--jobs", "diamond.yaml", "--threads", "2", "--json"]].concat());
+    let report =
+        folder.json(&[&args[..], &["--jobs", "diamond.yaml", "--generations", "2", "--json"]].concat());
     assert_keys(
         &report,
         &["out", "state", "rounds", "round", "best", "score", "replaced", "curve", "seconds"],
     );
-    assert_eq!((&report["round"], &report["replaced"]), (&4.into(), &true.into()));
+    assert_eq!((&report["round"], &report["replaced"]), (&6.into(), &true.into()));
     let rounds: Vec<_> = report["curve"].as_array().expect("a list").iter().map(|r| &r["round"]).collect();
-    assert_eq!(rounds, [0, 2, 4]);
+    assert_eq!(rounds, [0, 2, 4, 6]);
     assert!((report["curve"][0]["plan"].as_f64().expect("measured") - 1.0).abs() < 1e-9, "it begins as HEFT");
     let csv = folder.read("c.csv");
     let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(lines[0][..2], ["round", "reward"]);
-    assert!(lines.len() == 4 && lines.iter().all(|line| line.len() == lines[0].len()), "{csv}");
+    assert!(lines.len() == 5 && lines.iter().all(|line| line.len() == lines[0].len()), "{csv}");
     assert!(lines[1..].iter().flatten().all(|cell| cell.parse::<f64>().is_ok_and(f64::is_finite)), "{csv}");
     let picture = folder.read("c.svg");
     assert!(crate::pictures::elements(&picture).len() > 20);
@@ -171,6 +172,15 @@ fn ctrl_c_ends_after_the_round_with_everything_saved() {
     assert_whole(&folder, &folder.path("w.st"));
     refused(&folder, &["train", "w.st", "--resume", "--seed", "9"], &["'seed'", "found 9, expected 1"]);
     refused(&folder, &["train", "w.st", "--resume", "--jobs", "diamond.yaml"], &["graphs", "--jobs"]);
+}
+
+#[test]
+fn the_seed_may_come_from_the_environment() {
+    let folder = folder(1);
+    let output = folder.command(&["train", "w.st", "--config", "tiny.toml"]).env("MDTS_SEED", "9").output();
+    assert!(output.expect("mdts runs").status.success());
+    refused(&folder, &["train", "w.st", "--resume", "--seed", "1"], &["'seed'", "found 1, expected 9"]);
+    assert_eq!(folder.mdts(&["train", "w.st", "--resume"]).status, 0);
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn a_journal_of_a_newer_version_is_refused() {
     let bench = Bench::new(&[sh("a", "true", "")]);
     report(bench.begin());
     let mut bytes = std::fs::read(bench.path("run/events")).expect("read");
-    bytes[8..12].copy_from_slice(&3_u32.to_le_bytes());
+    bytes[8..12].copy_from_slice(&9_u32.to_le_bytes());
     let sum = crc32fast::hash(&bytes[..12]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(bench.path("run/events"), bytes).expect("written");
@@ -117,7 +117,7 @@ fn a_journal_of_a_newer_version_is_refused() {
         let refused = bench.call(args);
         assert_eq!(refused.status.code(), Some(2));
         assert!(
-            error(&refused).contains("it is of version 3, this mdts reads version 2"),
+            error(&refused).contains("it is of version 9, this mdts reads version 2"),
             "{}",
             error(&refused)
         );

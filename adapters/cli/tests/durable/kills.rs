@@ -72,11 +72,12 @@ fn when_the_keeper_dies_too_only_what_ran_runs_again() {
 #[test]
 fn a_task_outlives_its_runner_and_its_end_is_found() {
     let script = "echo b >> effect; touch begun; sleep 1; echo e >> effect; exit 3";
-    let tasks = [sh("long", script, ", retries: 0"), sh("apart", "true", "")];
+    let tasks = [sh("long", script, ", retries: 0"), sh("apart", "touch apart", "")];
     for wait_for_its_end in [false, true] {
         let bench = Bench::new(&tasks);
         let run = bench.begin();
         bench.await_file("begun");
+        bench.await_file("apart");
         kill(run);
         if wait_for_its_end {
             wait_until(|| keeper(&bench.path("run")).is_none());

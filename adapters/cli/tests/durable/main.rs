@@ -2,9 +2,13 @@
 //!
 //! `MDTS_TEST_KILLS` sets how often the long test kills the runner; 200 by default.
 
+mod cancels;
 mod faults;
 mod kept;
 mod kills;
+mod life;
+mod output;
+mod retries;
 mod stops;
 
 use std::path::{Path, PathBuf};
@@ -79,6 +83,15 @@ fn report(child: Child) -> Value {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
     serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}{}", text(output), error(output)))
 }
 
 fn error(output: &Output) -> String {

@@ -120,3 +120,42 @@ fn an_emulated_run_goes_on_too() {
     let report = report(bench.resume());
     assert_eq!(report["succeeded"], 40);
 }
+
+#[test]
+fn status_tells_what_is_left_and_until_when() {
+    let bench = Bench::new(&[
+        "{name: first, work: 0.02, command: [sh, -c, \"sleep 0.2\"]}".to_owned(),
+        "{name: long, work: 100, command: [sh, -c, \"touch begun; exec sleep 600\"], after: [first]}"
+            .to_owned(),
+        "{name: last, work: 20, command: [\"true\"], after: [long]}".to_owned(),
+        "{name: aside, work: 10, command: [\"true\"], after: [long]}".to_owned(),
+    ]);
+    let run = bench.begin();
+    bench.await_file("begun");
+    let report = || -> Value {
+        serde_json::from_slice(&bench.call(&["status", "--journal", "run", "--json"]).stdout).expect("JSON")
+    };
+    wait_until(|| report()["running"][0]["task"] == "long");
+    let status = report();
+    assert_eq!(status["critical_path"], serde_json::json!(["long", "last"]));
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let (now, pace) = (number(&status["now"]), number(&status["pace"]));
+    assert!(pace > 5.0, "the first task took ten times as long: {pace}");
+    let left = number(&status["critical_path_seconds"]);
+    assert!((60.0..=120.0).contains(&left), "{left}");
+    let end = number(&status["expected_end"]);
+    assert!(end > now + 120.0, "{end} at {now}, at {pace} times the expected times");
+    let running = &status["running"][0];
+    assert_eq!(running["expected_seconds"], 100.0);
+    let elapsed = number(&running["elapsed"]);
+    wait_until(|| number(&report()["running"][0]["elapsed"]) > elapsed);
+    let text = bench.call(&["status", "--journal", "run"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    for expected in
+        ["; expected to end at ", "times their expected time", " s more: long > last", " of 100 s"]
+    {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    signal(&run, "-TERM");
+    run.wait_with_output().expect("it ends");
+}

@@ -17,10 +17,11 @@ use mdts_dag::TaskId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::oneshot;
 
-use super::protocol::{Ending, Launch, Reply, Request, VERSION, receive, send};
+use super::protocol::{Ending, Reply, Request, VERSION, receive, send};
 use super::register::{self, Known};
 use super::{COMPLAINTS, SOCKET};
 use crate::group::Group;
+use crate::launch::Launch;
 
 /// A connection to the keeper of a folder. Dropping it lets the keeper go on with what runs.
 #[derive(Debug)]
@@ -64,6 +65,7 @@ impl Keeper {
                 (connect(&folder).map_err(|error| complaint(&folder, &error))?, Some(child))
             }
         };
+        send(&mut &socket, &Request::Environment(std::env::vars_os().collect()))?;
         let is_old = child.is_none();
         let waiting = Arc::new(Mutex::new(Waiting::default()));
         let (replies, heard, within) = (socket.try_clone()?, waiting.clone(), folder.clone());
@@ -82,7 +84,7 @@ impl Keeper {
     pub(crate) fn launch(&self, launch: Launch) -> oneshot::Receiver<Ending> {
         let ends = self.await_end(launch.run);
         let run = launch.run;
-        if let Err(error) = self.ask(&Request::Launch(launch)) {
+        if let Err(error) = self.ask(&Request::Launch(launch.into())) {
             let ending = Ending::NotStarted(format!("the keeper of tasks does not answer: {error}"));
             lock(&self.waiting).claim(run, ending);
         }

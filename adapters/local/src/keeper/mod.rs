@@ -15,7 +15,7 @@ mod register;
 mod server;
 
 pub(crate) use client::{Found, Keeper};
-pub(crate) use protocol::{Ending, Launch};
+pub(crate) use protocol::Ending;
 pub use server::keep;
 
 /// The names in a keeper's folder: its socket, what it complains of, and the register of attempts.

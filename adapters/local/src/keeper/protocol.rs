@@ -1,29 +1,17 @@
 //! What runner and keeper say to each other: postcard behind a length of four bytes, little-endian.
 
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
 
 use mdts_core::engine::TaskRun;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::launch::{Environment, Launch};
+
 /// Both sides must be of one version.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Longest message in bytes.
 const LONGEST: u32 = 64 << 20;
-
-/// A process to start.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Launch {
-    pub(crate) run: TaskRun,
-    pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<String>,
-    pub(crate) directory: PathBuf,
-    pub(crate) variables: Vec<(String, String)>,
-    /// Where its output goes.
-    pub(crate) out: PathBuf,
-    pub(crate) err: PathBuf,
-}
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +24,8 @@ pub(crate) enum Ending {
     NotStarted(String),
     /// It was not started because the keeper cannot go on.
     Refused(String),
+    /// It was killed because it used more memory than it may, in bytes.
+    Memory { used: u64, limit: u64 },
 }
 
 /// From the runner.
@@ -43,8 +33,10 @@ pub(crate) enum Ending {
 pub(super) enum Request {
     /// The first message.
     Hello { version: u32 },
+    /// What processes have in their environment from now on.
+    Environment(Environment),
     /// Start a process.
-    Launch(Launch),
+    Launch(Box<Launch>),
     /// The runner ends this attempt: what it leaves in its group is the runner's to end, and its end is none that counts.
     Release(TaskRun),
 }

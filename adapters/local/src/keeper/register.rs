@@ -5,6 +5,7 @@
 //!   began JOB TASK ATTEMPT PROCESS TICKS       TICKS: hundredths of a second since the machine was started
 //!   released JOB TASK ATTEMPT
 //!   ended JOB TASK ATTEMPT exit|signal NUMBER
+//!   ended JOB TASK ATTEMPT memory USED LIMIT
 //! ```
 
 use std::fmt::Write as _;
@@ -49,6 +50,9 @@ impl Writer {
         match ending {
             Ending::Exit(code) => self.write(format_args!("ended {} exit {code}\n", Id(run))),
             Ending::Signal(signal) => self.write(format_args!("ended {} signal {signal}\n", Id(run))),
+            Ending::Memory { used, limit } => {
+                self.write(format_args!("ended {} memory {used} {limit}\n", Id(run)))
+            }
             Ending::NotStarted(_) | Ending::Refused(_) => Ok(()),
         }
     }
@@ -154,9 +158,8 @@ pub(super) fn read(folder: &Path) -> io::Result<FxHashMap<TaskRun, Known>> {
                     known.release();
                 }
             }
-            ["ended", job, task, attempt, how, number] => {
-                if let (Some(run), Ok(number)) = (run(job, task, attempt), number.parse()) {
-                    let ending = if how == "exit" { Ending::Exit(number) } else { Ending::Signal(number) };
+            ["ended", job, task, attempt, ref how @ ..] => {
+                if let (Some(run), Some(ending)) = (run(job, task, attempt), ending(how)) {
                     let is_released = matches!(known.get(&run), Some(Known::Released(_)));
                     // The group of a released attempt may outlive its leader.
                     if !is_released {
@@ -168,6 +171,17 @@ pub(super) fn read(folder: &Path) -> io::Result<FxHashMap<TaskRun, Known>> {
         }
     }
     Ok(known)
+}
+
+fn ending(words: &[&str]) -> Option<Ending> {
+    match *words {
+        ["exit", status] => Some(Ending::Exit(status.parse().ok()?)),
+        ["signal", number] => Some(Ending::Signal(number.parse().ok()?)),
+        ["memory", used, limit] => {
+            Some(Ending::Memory { used: used.parse().ok()?, limit: limit.parse().ok()? })
+        }
+        _ => None,
+    }
 }
 
 fn run(job: &str, task: &str, attempt: &str) -> Option<TaskRun> {
@@ -215,10 +229,14 @@ mod tests {
         writer.released(attempt(2, 1))?;
         writer.ended(attempt(2, 1), &Ending::Signal(15))?;
         writer.ended(attempt(3, 1), &Ending::Exit(0))?;
+        writer.began(attempt(4, 1), own)?;
+        let memory = Ending::Memory { used: 30, limit: 20 };
+        writer.ended(attempt(4, 1), &memory)?;
         writer.began(attempt(3, 1), own)?;
         writer.file.write_all(b"ended 0 0 1 exit")?; // cut
         let known = read(folder.path())?;
         assert!(matches!(known[&attempt(0, 1)], Known::Running(process) if process.number == own));
+        assert_eq!(known[&attempt(4, 1)], Known::Ended(memory));
         assert_eq!(known[&attempt(1, 1)], Known::Ended(Ending::Exit(3)));
         assert!(matches!(known[&attempt(2, 1)], Known::Released(_)));
         assert!(matches!(known[&attempt(3, 1)], Known::Running(_)), "it was begun anew");

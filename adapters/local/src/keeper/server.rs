@@ -8,16 +8,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use mdts_core::engine::TaskRun;
 use rustc_hash::FxHashMap;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
+use rustix::process::{Pid, WaitOptions, wait};
 
-use super::protocol::{Ending, Launch, Reply, Request, VERSION, receive, send};
+use super::protocol::{Ending, Reply, Request, VERSION, receive, send};
 use super::register::Writer;
-use crate::process::command;
+use crate::care::{Care, kill_group};
+use crate::launch::{Environment, Launch};
 
 /// What a runner, the tasks and their ends have in common.
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
+    care: Arc<Care>,
     /// There are children to wait for.
     has_children: Condvar,
 }
@@ -28,6 +30,9 @@ struct State {
     /// By the number of the process.
     children: FxHashMap<i32, Child>,
     runner: Option<UnixStream>,
+    /// That of the runner.
+    environment: Option<Environment>,
+    care: Arc<Care>,
 }
 
 #[derive(Debug)]
@@ -44,8 +49,15 @@ struct Child {
 /// The operating system's, if it cannot begin.
 pub fn keep(folder: &Path) -> io::Result<()> {
     let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let state = State { register: Writer::open(folder)?, children: FxHashMap::default(), runner: None };
-    let shared = Arc::new(Shared { state: Mutex::new(state), has_children: Condvar::new() });
+    let care = Care::new(true, |error| complain("output", &io::Error::other(error.to_owned())))?;
+    let state = State {
+        register: Writer::open(folder)?,
+        children: FxHashMap::default(),
+        runner: None,
+        environment: None,
+        care: care.clone(),
+    };
+    let shared = Arc::new(Shared { state: Mutex::new(state), care, has_children: Condvar::new() });
     let waiting = shared.clone();
     std::thread::Builder::new().spawn(move || waiting.wait_for_children())?;
     loop {
@@ -58,6 +70,7 @@ pub fn keep(folder: &Path) -> io::Result<()> {
         let mut state = shared.lock();
         state.runner = None;
         if state.children.is_empty() {
+            shared.care.clear();
             return Ok(());
         }
     }
@@ -84,13 +97,17 @@ impl Shared {
                     }
                     self.lock().runner = Some(runner.try_clone()?);
                 }
+                Request::Environment(environment) => self.lock().environment = Some(environment),
                 Request::Launch(launch) => {
                     let mut state = self.lock();
+                    let had_none = state.children.is_empty();
                     if let Err(ending) = state.launch(&launch) {
                         state.tell(&Reply::Ended(launch.run, ending));
                     }
                     drop(state);
-                    self.has_children.notify_one();
+                    if had_none {
+                        self.has_children.notify_one();
+                    }
                 }
                 Request::Release(run) => self.lock().release(run),
             }
@@ -119,6 +136,7 @@ impl Shared {
             let mut state = self.lock();
             state.ended(number, ending);
             if state.children.is_empty() && state.runner.is_none() {
+                self.care.clear();
                 std::process::exit(0);
             }
         }
@@ -127,13 +145,14 @@ impl Shared {
 
 impl State {
     fn launch(&mut self, launch: &Launch) -> Result<(), Ending> {
-        let started = command(launch).and_then(|mut command| {
-            command.spawn().map_err(|error| format!("cannot start '{}': {error}", launch.program.display()))
+        let started = self.care.start(launch, self.environment.as_ref(), |mut command| {
+            command.spawn().map(|child| (child.id(), ()))
         });
-        let number = started.map_err(Ending::NotStarted)?.id();
+        let (number, ()) = started.map_err(Ending::NotStarted)?;
         // A task that is in no register could run twice.
         if let Err(error) = self.register.began(launch.run, number) {
             kill_group(number.cast_signed());
+            self.care.ended(number.cast_signed(), Ending::Signal(0));
             return Err(Ending::Refused(format!(
                 "the beginning of tasks cannot be recorded: {error}; make room, then go on with --resume"
             )));
@@ -162,6 +181,7 @@ impl State {
         if !child.is_released {
             kill_group(number); // what the task has left behind
         }
+        let ending = self.care.ended(number, ending);
         // Without a line in the register the end is still told to the runner; only a later one would not know it.
         if let Err(error) = self.register.ended(child.run, &ending) {
             complain("the register", &error);
@@ -175,11 +195,5 @@ impl State {
         {
             self.runner = None; // it is gone, and finds the rest in the register
         }
-    }
-}
-
-fn kill_group(number: i32) {
-    if let Some(group) = Pid::from_raw(number) {
-        kill_process_group(group, Signal::KILL).ok(); // an error says that nobody is left
     }
 }

@@ -157,6 +157,60 @@ fn cancelling_stops_what_runs() -> Result<(), Error> {
 }
 
 #[test]
+fn a_dropped_task_fails_for_good_and_may_be_retried() -> Result<(), Error> {
+    use Phase::{Blocked, Done, Failed, Ready, Running};
+    let (instance, job) = (fork()?, JobId::new(0));
+    let dropped = |task: u32| Event::Dropped { job, task: task.into() };
+    let retried = |task: u32| Event::Retried { job, task: task.into() };
+    let mut engine = engine(&instance, false);
+    engine.handle(0.0, [Event::Submitted(instance.clone())])?;
+    let done = Command::JobDone { job, succeeded: false };
+    assert_eq!(engine.handle(0.5, [dropped(0)])?, [Command::Cancel { run: run(0, 1), node: 0.into() }, done]);
+    assert_eq!(phases(engine.state()), [Failed, Blocked, Blocked]);
+    assert_eq!(engine.handle(1.0, [retried(1)])?, [], "only what failed is retried");
+    assert_eq!(engine.handle(1.0, [retried(0), retried(0)])?, [start(0, 2, 0)]);
+    engine.handle(2.0, [Event::Finished(run(0, 2))])?;
+    // b has used its only retry up when it fails; c, which waits, is dropped.
+    engine.handle(3.0, [dropped(2), Event::Failed(run(1, 1))])?;
+    assert_eq!(engine.handle(4.0, [Event::Failed(run(1, 2))])?, [done]);
+    assert_eq!(phases(engine.state()), [Done, Failed, Failed]);
+    assert_eq!(engine.handle(5.0, [retried(2), retried(1)])?, [start(2, 1, 0)]);
+    assert_eq!(phases(engine.state()), [Done, Ready, Running]);
+    assert_eq!(engine.handle(8.0, [Event::Finished(run(2, 1))])?, [start(1, 3, 0)]);
+    assert_eq!(
+        engine.handle(9.0, [Event::Failed(run(1, 3))])?,
+        [start(1, 4, 0)],
+        "it has all its retries again"
+    );
+    let replayed = State::replay(instance.cluster(), false, &engine.take_records())?;
+    assert_eq!(&replayed, engine.state());
+    Ok(())
+}
+
+#[test]
+fn what_is_blocked_by_two_waits_for_both() -> Result<(), Error> {
+    let mut graph = JobGraph::builder("join");
+    let tasks: Vec<TaskId> = ["a", "b", "c"]
+        .iter()
+        .map(|name| graph.task(Task::new(*name).seconds(1.0)))
+        .collect::<Result<_, _>>()?;
+    graph.depend(tasks[2], tasks[0], 0.0);
+    graph.depend(tasks[2], tasks[1], 0.0);
+    let cluster = Cluster::identical(2, SlotModel::Exclusive)?;
+    let instance = Arc::new(Instance::new(graph.build()?.freeze().into(), cluster.into(), DataModel::Edges)?);
+    let (mut engine, job) = (engine(&instance, false), JobId::new(0));
+    engine.handle(0.0, [Event::Submitted(instance.clone())])?;
+    let dropped = |task: u32| Event::Dropped { job, task: task.into() };
+    engine.handle(0.5, [dropped(0), dropped(1)])?;
+    engine.handle(1.0, [Event::Retried { job, task: tasks[0] }])?;
+    assert_eq!(phases(engine.state()), [Phase::Running, Phase::Failed, Phase::Blocked]);
+    engine.handle(2.0, [Event::Retried { job, task: tasks[1] }])?;
+    assert_eq!(engine.state().phase(job, tasks[2]), Phase::Waiting);
+    assert_eq!(engine.state().remaining(job), 3);
+    Ok(())
+}
+
+#[test]
 fn shared_nodes_run_what_fits() -> Result<(), Error> {
     let mut job = JobGraph::builder("cores");
     for cores in [2.0, 1.0, 2.0, 1.0] {

@@ -49,7 +49,8 @@ impl Placer for Dice {
 fn event(rng: &mut Rng, instance: &Arc<Instance>, running: &[TaskRun]) -> Event {
     let node = NodeId::new(rng.random_range(0..instance.nodes()));
     let run = running.get(rng.random_range(0..running.len().max(1))).copied();
-    match (rng.random_range(0..15), run) {
+    let (job, task) = (JobId::new(0), TaskId::new(rng.random_range(0..instance.tasks())));
+    match (rng.random_range(0..17), run) {
         (0, _) => Event::NodeLost(node),
         (1, _) => Event::NodeJoined(node),
         (2, _) => Event::Held,
@@ -57,6 +58,8 @@ fn event(rng: &mut Rng, instance: &Arc<Instance>, running: &[TaskRun]) -> Event 
         (11, _) if rng.random_bool(0.1) => Event::Cancelled(JobId::new(rng.random_range(0..3))),
         (3, _) => Event::Resumed,
         (4, Some(run)) => Event::Started(run),
+        (12, _) => Event::Dropped { job, task },
+        (13, _) => Event::Retried { job, task },
         (5, Some(run)) => Event::Failed(run),
         (6, Some(run)) => Event::Interrupted(run),
         (7..10, Some(run)) => Event::Overdue(run),

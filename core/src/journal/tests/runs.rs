@@ -7,10 +7,12 @@ use std::time::Duration;
 use mdts_dag::{DataModel, JobGraph, Task, TaskId};
 
 use super::Memory;
-use crate::engine::{Phase, Speculation, Step};
+use crate::engine::{Event, JobId, Phase, Speculation, Step};
 use crate::journal::{Durability, Entry};
 use crate::policy::Placer;
-use crate::runner::{FnExecutor, Obstacle, Outcome, RunEnd, RunOptions, RunReport, Runner, Standing, Stop};
+use crate::runner::{
+    FnExecutor, Obstacle, Outcome, RunEnd, RunOptions, RunReport, Runner, Standing, Stop, TaskOutcome, amend,
+};
 use crate::{Cluster, Decisions, Error, Instance, Result, SlotModel};
 
 const TASKS: usize = 60;
@@ -158,6 +160,38 @@ async fn stopping_leaves_a_journal_that_goes_on() -> Result<()> {
         assert!(bench.done.lock().expect("whole").iter().all(|n| *n == 1), "each exactly once");
         assert!(resumed.tasks[10].attempts >= 2, "its failure before the stop counts");
     }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_tasks_fail_for_good_until_they_are_retried() -> Result<()> {
+    let (bench, memory) = (Bench::new()?, Memory::new());
+    let runner = bench.runner().journal(memory.create(&bench.instance, Durability::Process)?);
+    let stopper = runner.stopper();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(35)).await;
+        // One that runs, one that waits, one that is done, one that is not there.
+        stopper.cancel_tasks([6, 31, 0, 99].map(TaskId::from), "by hand");
+    });
+    let report = runner.run(&mut bench.executor()).await?;
+    let failed = |task: usize| report.tasks[task].outcome == TaskOutcome::Failed("by hand".to_owned());
+    assert!(failed(6) && failed(31));
+    assert_eq!((report.failed(), report.cancelled()), (2, 0));
+    let standing = bench.standing(&memory)?;
+    assert_eq!([6, 31].map(|task| standing.reason(task.into())), [Some("by hand"); 2]);
+    assert_eq!((standing.phase(31.into()), standing.phase(34.into())), (Phase::Failed, Phase::Blocked));
+
+    let retried = [6, 31].map(|task| Event::Retried { job: JobId::new(0), task: TaskId::from(task) });
+    amend(memory.open()?, &bench.instance, false, &retried, Vec::new(), "retried")?;
+    let standing = bench.standing(&memory)?;
+    assert_eq!(
+        (standing.end(), standing.count(Phase::Failed), standing.count(Phase::Running)),
+        (Some("retried"), 0, 0)
+    );
+    assert_eq!((standing.phase(6.into()), standing.phase(34.into())), (Phase::Ready, Phase::Waiting));
+    let resumed = bench.resume(&memory).await?;
+    assert!(resumed.is_success());
+    assert!(bench.done.lock().expect("whole").iter().all(|n| *n == 1), "each exactly once");
     Ok(())
 }
 

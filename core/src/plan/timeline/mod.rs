@@ -60,7 +60,7 @@ impl Timeline {
     #[inline]
     pub(super) fn earliest_before(&self, ready: f64, duration: f64, demand: &[u64], limit: f64) -> f64 {
         match &self.0 {
-            Kind::Exclusive(gaps) => gaps.earliest(ready, duration),
+            Kind::Exclusive(gaps) => gaps.earliest(ready, duration, limit),
             Kind::Shared(profile) => profile.earliest(ready, duration, demand, limit),
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mdts_dag::{DataModel, JobGraph, Task};
+use mdts_dag::{DataModel, Failing, JobGraph, RetryRule, Task};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -116,6 +116,30 @@ async fn a_second_attempt_may_succeed() -> Result<()> {
     });
     let report = Runner::new(job, instance, Spread).run(&mut executor).await?;
     assert_eq!((outcomes(&report).as_str(), report.tasks[0].attempts), ("s", 2));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_for_good_is_not_repeated() -> Result<()> {
+    let (job, instance) = job(DIAMOND, |t| t.retries(5))?;
+    let mut executor = FnExecutor::new(|a| async move {
+        match (&*a.task().name, a.run.attempt) {
+            ("b", 1) => Outcome::Failure("flaky".to_owned()),
+            ("b", _) => Outcome::Final("hopeless".to_owned()),
+            _ => Outcome::Success,
+        }
+    });
+    let options = RunOptions { keep_records: true, ..RunOptions::default() };
+    let report = Runner::new(job.clone(), instance, Spread).options(options).run(&mut executor).await?;
+    assert_eq!((outcomes(&report).as_str(), report.tasks[1].attempts), ("sfsb", 2));
+    assert_eq!(report.failures().collect::<Vec<_>>(), [(1.into(), "hopeless")]);
+
+    let never = RetryRule { on: vec![], never_on: vec![Failing::Timeout] };
+    let slow =
+        |t: Task| t.seconds(100.0).timeout(2.5).retries(5).with_execution(|run| run.retry = never.clone());
+    let (job, instance) = self::job(&[("a", &[])], slow)?;
+    let report = Runner::new(job, instance, Spread).run(&mut sleeper(&[])).await?;
+    assert_eq!((outcomes(&report).as_str(), report.tasks[0].attempts), ("f", 1));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::format::pairs::Pairs;
 use crate::units::{parse_bytes, parse_seconds};
-use crate::{Demand, Execution, Task, Work};
+use crate::{Demand, Execution, Failing, Task, Work};
 
 /// Operations per second of a node of speed 1, for `size`.
 const OPERATIONS: f64 = 1e9;
@@ -55,6 +55,10 @@ impl NodeAttributes {
             "resources" => self.demand().other = pairs(value)?.into_iter().collect(),
             "command" => self.run().command = command(value),
             "retries" => self.run().retries = whole(value)?,
+            "retry_on" => self.run().retry.on = failures(value)?,
+            "never_retry_on" => self.run().retry.never_on = failures(value)?,
+            "env" => self.run().env = env(value)?,
+            "directory" => self.run().directory = Some(value.to_owned()),
             "timeout" => self.run().timeout = Some(parse_seconds(value)?),
             _ => {}
         }
@@ -64,8 +68,18 @@ impl NodeAttributes {
     /// As [`NodeAttributes::set`], for attributes that all later nodes get: long values are not to be multiplied.
     pub(super) fn set_default(&mut self, key: &str, value: &str) -> Result<(), String> {
         const LONGEST: usize = 256;
-        let long =
-            matches!(key, "times" | "resources" | "command" | "kind" | "category") && value.len() > LONGEST;
+        let long = matches!(
+            key,
+            "times"
+                | "resources"
+                | "command"
+                | "kind"
+                | "category"
+                | "env"
+                | "directory"
+                | "retry_on"
+                | "never_retry_on"
+        ) && value.len() > LONGEST;
         if long {
             return Err(format!("a default {key} may have {LONGEST} bytes at most; give it to each node"));
         }
@@ -154,6 +168,17 @@ fn pairs(text: &str) -> Result<Vec<(String, f64)>, String> {
     };
     let parts = text.split(',').filter(|part| !part.trim().is_empty());
     parts.map(|part| pair(part).ok_or_else(|| format!("'{part}' is not like name=1.5"))).collect()
+}
+
+/// Ways to fail, with commas between them.
+fn failures(text: &str) -> Result<Vec<Failing>, String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse).collect()
+}
+
+/// A JSON object of texts.
+fn env(text: &str) -> Result<Vec<(String, String)>, String> {
+    let Pairs(variables) = serde_json::from_str(text).map_err(|e| format!("env: '{text}': {e}"))?;
+    Ok(variables)
 }
 
 /// A JSON list of program and arguments, or a text for the shell.

@@ -46,7 +46,18 @@ fn attributes(task: &Task) -> Vec<(&'static str, String)> {
             // Texts always have a JSON form.
             list.push(("command", serde_json::to_string(&run.command).unwrap_or_default()));
         }
+        if !run.env.is_empty() {
+            list.push(("env", serde_json::to_string(&Pairs(run.env.clone())).unwrap_or_default()));
+        }
+        if let Some(directory) = &run.directory {
+            list.push(("directory", directory.clone()));
+        }
         add(&mut list, "retries", &run.retries, &0);
+        for (key, failures) in [("retry_on", &run.retry.on), ("never_retry_on", &run.retry.never_on)] {
+            if !failures.is_empty() {
+                list.push((key, failures.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")));
+            }
+        }
         if let Some(timeout) = run.timeout {
             list.push(("timeout", timeout.to_string()));
         }

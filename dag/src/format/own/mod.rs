@@ -14,7 +14,11 @@
 //!     command: ["sh", "-c", "..."]   # a text instead of a list is a command for sh -c
 //!     inputs: [a.txt]            # files; the tasks that write them become parents
 //!     outputs: [b.txt]
-//!     retries: 2
+//!     env: {THREADS: 4}          # variables beside those of the runner
+//!     directory: work            # where the command runs, from the folder of the workflow
+//!     retries: 2                 # how often a failed attempt is repeated
+//!     retry_on: [75, signal]     # after which failures; default: all but memory and input
+//!     never_retry_on: [2]        # exit statuses, or exit, signal, timeout, memory, input, output, start
 //!     timeout: 10m
 //! infer_parents: true            # false: inputs and outputs make no dependencies
 //! ```

@@ -1,7 +1,7 @@
 //! From YAML, JSON or TOML text to a job graph.
 
 use crate::format::{Format, pairs::Pairs, place};
-use crate::{Error, FileId, JobGraph, JobGraphBuilder, Result, Task, TaskId};
+use crate::{Error, FileId, JobGraph, JobGraphBuilder, Result, RetryRule, Task, TaskId};
 
 use super::schema::{TaskText, WorkflowText};
 use super::values::{Bytes, Names};
@@ -122,11 +122,26 @@ fn read_task(
     if let Some(command) = text.command {
         task = task.command(command.0);
     }
+    if let Some(timeout) = text.timeout {
+        task = task.timeout(timeout.0);
+    }
+    if let Some(directory) = text.directory {
+        task = task.with_execution(|run| run.directory = Some(directory));
+    }
+    if let Some(env) = text.env {
+        if let Some((name, _)) = env.0.iter().find(|(name, _)| name.is_empty() || name.contains(['=', '\0']))
+        {
+            return Err(error(&format!("env: '{}' cannot be the name of a variable", name.escape_debug())));
+        }
+        let env = env.0.into_iter().map(|(name, value)| (name, value.0)).collect();
+        task = task.with_execution(|run| run.env = env);
+    }
     if let Some(retries) = text.retries {
         task = task.retries(retries);
     }
-    if let Some(timeout) = text.timeout {
-        task = task.timeout(timeout.0);
+    if text.retry_on.is_some() || text.never_retry_on.is_some() {
+        let [on, never_on] = [text.retry_on, text.never_retry_on].map(|list| list.unwrap_or_default().0);
+        task = task.with_execution(|run| run.retry = RetryRule { on, never_on });
     }
     task.inputs = files(job, text.inputs)?;
     task.outputs = files(job, text.outputs)?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::keys::{Key, KeySet};
-use super::values::{Bytes, Command, Memory, Names, Seconds};
+use super::values::{Bytes, Command, Failures, Memory, Names, Seconds, Text};
 use crate::format::pairs::Pairs;
 
 /// The whole file.
@@ -54,7 +54,15 @@ pub(super) struct TaskText {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) outputs: Option<Names>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) env: Option<Pairs<Text>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) directory: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retries: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retry_on: Option<Failures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) never_retry_on: Option<Failures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) timeout: Option<Seconds>,
 }
@@ -113,7 +121,25 @@ read_fields!(
     TaskText,
     "task",
     [
-        name, kind, work, times, cores, memory, gpus, resources, gang, after, needs, command, inputs,
-        outputs, retries, timeout
+        name,
+        kind,
+        work,
+        times,
+        cores,
+        memory,
+        gpus,
+        resources,
+        gang,
+        after,
+        needs,
+        command,
+        inputs,
+        outputs,
+        env,
+        directory,
+        retries,
+        retry_on,
+        never_retry_on,
+        timeout
     ]
 );

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-use crate::units;
+use crate::{Failing, units};
 
 /// Seconds: a number, or a text with a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -110,6 +110,96 @@ impl<'de> Deserialize<'de> for Command {
         let what = "a list of program and arguments, or a text for the shell";
         let one = |text: &str| ["sh", "-c", text].map(String::from).into();
         deserializer.deserialize_any(TextOrList { what, one }).map(Self)
+    }
+}
+
+/// A text; numbers and truth values count as what they are written as.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Text(pub(super) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Scalar("a text, a number or a truth value")).map(Self)
+    }
+}
+
+/// Ways to fail: a list of exit statuses and words, or one of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Failures(pub(super) Vec<Failing>);
+
+impl Serialize for Failures {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(ToString::to_string))
+    }
+}
+
+impl<'de> Deserialize<'de> for Failures {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words =
+            deserializer.deserialize_any(Words("a list of exit statuses and words, or one of them"))?;
+        words.iter().map(|word| word.parse().map_err(D::Error::custom)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// One value as text.
+struct Scalar(&'static str);
+
+impl Visitor<'_> for Scalar {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+}
+
+/// One value or a list of them, as texts.
+struct Words(&'static str);
+
+impl<'de> Visitor<'de> for Words {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Vec<String>, E> {
+        Ok(vec![value.to_string()])
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Vec<String>, E> {
+        Ok(vec![value.to_string()])
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<String>, E> {
+        Ok(vec![text.to_owned()])
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
+        let mut words = Vec::new();
+        while let Some(Text(word)) = list.next_element()? {
+            words.push(word);
+        }
+        Ok(words)
     }
 }
 

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use hashbrown::HashSet;
 
 use super::schema::{TaskText, WorkflowText};
-use super::values::{Bytes, Command, Memory, Names, Seconds};
+use super::values::{Bytes, Command, Failures, Memory, Names, Seconds, Text};
 use crate::format::pairs::Pairs;
 use crate::task::default_kind;
-use crate::{Demand, FileId, JobGraph, Task, TaskId, Work};
+use crate::{Demand, Failing, FileId, JobGraph, Task, TaskId, Work};
 
 pub(in crate::format) fn write_json(job: &JobGraph, out: &mut impl Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, &workflow(job))?;
@@ -81,6 +81,11 @@ fn task_text(job: &JobGraph, task: &Task) -> TaskText {
     }
     if let Some(run) = task.run.as_deref() {
         text.command = Some(Command(run.command.clone())).filter(|command| !command.0.is_empty());
+        let env: Vec<_> = run.env.iter().map(|(name, value)| (name.clone(), Text(value.clone()))).collect();
+        text.env = Some(Pairs(env)).filter(|env| !env.is_empty());
+        text.directory.clone_from(&run.directory);
+        let failures = |list: &[Failing]| (!list.is_empty()).then(|| Failures(list.to_vec()));
+        (text.retry_on, text.never_retry_on) = (failures(&run.retry.on), failures(&run.retry.never_on));
         text.retries = Some(run.retries).filter(|retries| *retries > 0);
         text.timeout = run.timeout.map(Seconds);
     }

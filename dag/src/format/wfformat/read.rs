@@ -8,7 +8,7 @@ use super::schema::{Extension, Measured, PartReader, Place, Section, TaskText};
 use crate::format::json::Json;
 use crate::format::{Format, place};
 use crate::task::default_kind;
-use crate::{Error, JobGraph, JobGraphBuilder, Result, Task, TaskId, Work};
+use crate::{Error, JobGraph, JobGraphBuilder, Result, RetryRule, Task, TaskId, Work};
 
 pub(in crate::format) fn read(source: &mut dyn Read, default_name: &str) -> Result<JobGraph> {
     let mut json = Json::new(source, Format::WfFormat);
@@ -266,21 +266,21 @@ fn with_measurements(mut task: Task, text: Measured) -> Result<Task, String> {
     if !text.command.is_empty() {
         task = task.with_execution(|run| run.command = text.command);
     }
-    Ok(match &text.mdts {
-        Some(extension) => with_extension(task, extension),
-        None => task,
-    })
+    match text.mdts {
+        Some(extension) => with_extension(task, *extension),
+        None => Ok(task),
+    }
 }
 
-fn with_extension(mut task: Task, extension: &Extension) -> Task {
+fn with_extension(mut task: Task, extension: Extension) -> Result<Task, String> {
     if !extension.times.is_empty() {
-        task = task.times(extension.times.0.iter().map(|(node, time)| (&**node, *time)));
+        task = task.times(extension.times.0);
     }
     if let Some(gpus) = extension.gpus {
         task = task.gpus(gpus);
     }
     if !extension.resources.is_empty() {
-        task = task.with_demand(|d| d.other = extension.resources.0.iter().cloned().collect());
+        task = task.with_demand(|d| d.other = extension.resources.0.into_iter().collect());
     }
     if let Some(gang) = extension.gang {
         task = task.with_demand(|d| d.gang = gang);
@@ -291,5 +291,16 @@ fn with_extension(mut task: Task, extension: &Extension) -> Task {
     if let Some(timeout) = extension.timeout {
         task = task.timeout(timeout);
     }
-    task
+    if let Some(directory) = extension.directory {
+        task = task.with_execution(|run| run.directory = Some(directory));
+    }
+    if !extension.env.is_empty() {
+        task = task.with_execution(|run| run.env = extension.env.0);
+    }
+    if !extension.retry_on.is_empty() || !extension.never_retry_on.is_empty() {
+        let failures = |words: Vec<String>| words.iter().map(|word| word.parse()).collect::<Result<_, _>>();
+        let (on, never_on) = (failures(extension.retry_on)?, failures(extension.never_retry_on)?);
+        task = task.with_execution(|run| run.retry = RetryRule { on, never_on });
+    }
+    Ok(task)
 }

@@ -321,6 +321,14 @@ pub(super) struct Extension {
     pub(super) gang: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retries: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) retry_on: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) never_retry_on: Vec<String>,
+    #[serde(skip_serializing_if = "Pairs::is_empty")]
+    pub(super) env: Pairs<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) directory: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) timeout: Option<f64>,
 }

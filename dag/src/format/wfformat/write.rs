@@ -12,7 +12,7 @@ use serde_json::Number;
 use super::schema::Extension;
 use crate::format::pairs::Pairs;
 use crate::task::default_kind;
-use crate::{Demand, FileId, JobGraph, Task, TaskId, Work};
+use crate::{Demand, Failing, FileId, JobGraph, Task, TaskId, Work};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -191,9 +191,17 @@ fn extension(task: &Task) -> Extension {
         gpus: Some(demand.gpus).filter(|g| *g > 0.0),
         resources: Pairs(demand.other.iter().map(|(n, a)| (n.clone(), *a)).collect()),
         gang: Some(demand.gang).filter(|g| *g != 1),
+        retry_on: run.map(|r| words(&r.retry.on)).unwrap_or_default(),
+        never_retry_on: run.map(|r| words(&r.retry.never_on)).unwrap_or_default(),
+        env: Pairs(run.map(|r| r.env.clone()).unwrap_or_default()),
+        directory: run.and_then(|r| r.directory.clone()),
         retries: run.map(|r| r.retries).filter(|r| *r > 0),
         timeout: run.and_then(|r| r.timeout),
     }
+}
+
+fn words(failures: &[Failing]) -> Vec<String> {
+    failures.iter().map(ToString::to_string).collect()
 }
 
 /// A whole number without a decimal point where possible: the schema wants integers.

@@ -14,7 +14,8 @@ use mdts_dag::FlatGraph;
 use rand::SeedableRng;
 use serde::{Deserialize, Serialize};
 
-use super::{Report, TrainConfig, Trainer, teach};
+use super::evolution::Evolution;
+use super::{Best, Report, TrainConfig, Trainer, teach};
 use crate::learn::{Checkpoint, Error, Header, Init, Params, Result, checkpoint};
 use crate::mdts::network::Scorer;
 use crate::mdts::situation::FEATURES;
@@ -32,6 +33,10 @@ struct Saved {
     curve: Vec<Report>,
     /// The latest rounds, whose lessons are in the memory.
     taught: usize,
+    /// How good the best plans were, over HEFT's.
+    best: Option<f64>,
+    /// Whether runs are learnt already.
+    evolves: bool,
 }
 
 /// A training as it was saved by [`Trainer::save_state`].
@@ -72,6 +77,8 @@ impl Trainer {
             round: self.round,
             curve: self.curve.clone(),
             taught: self.taught.len(),
+            best: self.best.as_ref().map(|best| best.plan),
+            evolves: self.evolution.is_some(),
         };
         let learnt = prefixed("learnt", self.network.params())?;
         let average = prefixed("average", &self.average)?;
@@ -81,8 +88,13 @@ impl Trainer {
             let rows: Vec<f32> = self.taught.iter().flat_map(|t| t.weights.iter().copied()).collect();
             var.set(&Tensor::from_vec(rows, var.shape(), &Device::Cpu)?)?;
         }
+        let best = prefixed("best", &self.average)?;
+        if let Some(found) = &self.best {
+            fill(&best, &found.weights)?;
+        }
+        let evolution = self.evolution.as_ref().map_or_else(Evolution::empty, Evolution::to_params)?;
         let header = Header { features: FEATURES, config };
-        checkpoint::save(path, &header, &[&learnt, &average, &optimizer, &teachers])
+        checkpoint::save(path, &header, &[&learnt, &average, &best, &optimizer, &evolution, &teachers])
     }
 
     /// Continues a training as if it had not been interrupted; the lessons that are in the memory are made again on so
@@ -111,10 +123,16 @@ impl Trainer {
         let average = prefixed("average", &trainer.average)?;
         let optimizer = trainer.optimizer.state(trainer.network.params())?;
         let teachers = teachers(saved.taught, average.count())?;
-        state.checkpoint.load(&[&learnt, &average, &optimizer, &teachers])?;
+        let (best, evolution) = (prefixed("best", &trainer.average)?, Evolution::empty()?);
+        state.checkpoint.load(&[&learnt, &average, &best, &optimizer, &evolution, &teachers])?;
         fill(trainer.network.params(), &flat(&learnt)?)?;
         trainer.optimizer.restore(&optimizer)?;
         trainer.curve.clone_from(&saved.curve);
+        trainer.best = match saved.best {
+            Some(plan) => Some(Best { plan, weights: flat(&best)? }),
+            None => None,
+        };
+        trainer.evolution = if saved.evolves { Some(Evolution::of_params(&evolution)?) } else { None };
         let first = saved.round.saturating_sub(saved.taught as u64);
         let rows = flat(&teachers)?;
         for (i, weights) in rows.chunks_exact(average.count()).enumerate() {
@@ -178,7 +196,7 @@ pub(super) fn flat(params: &Params) -> Result<Vec<f32>> {
 }
 
 /// Takes over what [`flat`] gave for parameters of the same shapes.
-fn fill(params: &Params, values: &[f32]) -> Result<()> {
+pub(super) fn fill(params: &Params, values: &[f32]) -> Result<()> {
     let mut rest = values;
     for (_, var) in params.iter() {
         let (own, others) = rest.split_at(var.elem_count());

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use mdts_core::SlotModel;
+use mdts_core::{Instance, Planner, SlotModel};
 use mdts_dag::generate;
 
 use super::*;
+use crate::list;
 use crate::mdts::{MdtsRaw, save};
 
 fn config() -> TrainConfig {
@@ -17,6 +18,9 @@ fn config() -> TrainConfig {
         batch: 16,
         memory: 90,
         nodes: 4,
+        generations: 3,
+        pairs: 6,
+        trials: 8,
         ..TrainConfig::default()
     }
 }
@@ -31,8 +35,8 @@ fn weights(trainer: &Trainer) -> [Vec<f32>; 2] {
 
 fn finish(trainer: &mut Trainer, threads: usize) -> Vec<Report> {
     let mut rest = Vec::new();
-    while trainer.round() < config().rounds {
-        let measure = trainer.round() + 1 == config().rounds;
+    while trainer.round() < trainer.rounds() {
+        let measure = [config().rounds, trainer.rounds()].contains(&(trainer.round() + 1));
         rest.push(trainer.step(threads, measure).unwrap());
     }
     rest
@@ -50,13 +54,13 @@ fn interrupted_trainings_on_any_number_of_threads_end_alike() {
     let mut whole = trainer();
     let begin = weights(&whole);
     let reports = finish(&mut whole, 1);
-    assert!(reports.iter().all(|r| r.lessons > 0) && whole.memory.len() == config().memory, "{reports:?}");
-    assert!(whole.taught.len() < 5, "some of the lessons have been forgotten");
+    assert!(reports[..5].iter().all(|r| r.lessons > 0 && r.gain.is_none()), "{reports:?}");
+    assert!(reports[5..].iter().all(|r| r.lessons == 0 && r.gain.is_some()), "{reports:?}");
     assert_ne!(weights(&whole), begin, "something was learnt");
-    for interrupted_at in [0, 1, 4] {
+    for interrupted_at in [0, 1, 4, 5, 7] {
         let mut first = trainer();
-        for _ in 0..interrupted_at {
-            first.step(2, false).unwrap();
+        for round in 1..=interrupted_at {
+            first.step(2, round == 5).unwrap();
         }
         first.save_state(&path).unwrap();
         let mut second = resume(&path);
@@ -70,6 +74,29 @@ fn interrupted_trainings_on_any_number_of_threads_end_alike() {
     let other =
         Trainer::new(TrainConfig { seed: 4, ..config() }, Vec::new()).unwrap().step(2, false).unwrap();
     assert_ne!(reports[0], other, "another seed, another training");
+}
+
+#[test]
+fn the_oldest_lessons_are_forgotten() {
+    let mut trainer = trainer();
+    for _ in 0..5 {
+        trainer.step(2, false).unwrap();
+    }
+    assert_eq!(trainer.memory.len(), config().memory);
+    assert!(trainer.taught.len() < 5);
+}
+
+#[test]
+fn generations_change_runs_only_and_begin_with_the_best_plans() {
+    let mut trainer = trainer();
+    let mut reports = vec![trainer.measure(2).unwrap()];
+    while trainer.round() < trainer.rounds() {
+        reports.push(trainer.step(2, true).unwrap());
+    }
+    let (plans, runs) = reports.split_at(6);
+    let best = plans.iter().filter_map(|r| r.plan).fold(f64::INFINITY, f64::min);
+    assert!(runs.iter().all(|r| r.plan == Some(best)), "{reports:?}");
+    assert!(runs[0].run != runs[2].run, "{reports:?}");
 }
 
 #[test]
@@ -103,13 +130,13 @@ fn saved_weights_tell_of_their_training_and_score_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("weights");
     let mut trainer = trainer();
-    let first = trainer.measure().unwrap();
+    let first = trainer.measure(2).unwrap();
     let last = trainer.step(2, true).unwrap();
     save(&path, &trainer, &trainer.card()).unwrap();
     let read = Weights::read(&path).unwrap();
     assert_eq!(read.training(), &trainer.card());
     assert_eq!(read.training().curve, [first, last]);
-    assert_eq!(trainer.measure_other(&read).score(), last.score());
+    assert_eq!(trainer.measure_other(&read, 2).score(), last.score());
     assert!((first.plan.unwrap() - 1.0).abs() < 1e-9, "it begins as HEFT: {first:?}");
 }
 
@@ -149,6 +176,10 @@ fn configurations_that_make_no_sense_are_refused() {
         (TrainConfig { nodes: 1, ..config() }, "nodes"),
         (TrainConfig { runs: 1.5, ..config() }, "runs"),
         (TrainConfig { share: 0.0, ..config() }, "share"),
+        (TrainConfig { pairs: 0, ..config() }, "pairs"),
+        (TrainConfig { shift: 0.0, ..config() }, "shift"),
+        (TrainConfig { stride: f64::NAN, ..config() }, "stride"),
+        (TrainConfig { trials: 0, ..config() }, "trials"),
     ];
     for (config, named) in table {
         let text = Trainer::new(config, Vec::new()).unwrap_err().to_string();

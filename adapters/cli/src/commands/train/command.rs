@@ -14,16 +14,19 @@ use super::show::{self, Progress};
 use crate::error::{Error, Result, one_line};
 use crate::input;
 use crate::output;
+use crate::settings;
 
 /// Where weights go if nothing else is said.
 const OUT: &str = "mdts.safetensors";
 
 const HELP: &str = "\
-Learns from plans and simulated runs of random jobs on random clusters. Every few rounds the weights are
-measured: plans beside HEFT's, runs with noise and hidden affinity beside those of online EFT. OUT holds the
-best weights measured so far, OUT.state all that is needed to resume. Ctrl-C ends after the round.
+Learns from plans and simulated runs of random jobs on random clusters: first rounds of lessons from plans, then
+generations of runs. Every few of them the weights are measured: plans beside HEFT's, runs with noise, hidden
+affinity and failures beside those of online EFT. OUT holds the best weights measured so far, OUT.state all that
+is needed to resume. Ctrl-C ends after the round.
 
-Settings in the configuration: seed, rounds, jobs, updates, batch, memory, rate, nodes, runs, share, ridge.
+Settings in the configuration: seed, rounds, generations, pairs, shift, stride, trials, jobs, updates, batch,
+memory, rate, nodes, runs, share, ridge.
 
 Examples:
   mdts train weights.safetensors --curve curve.csv --plot curve.svg
@@ -41,9 +44,12 @@ pub(crate) struct Train {
     /// The same as a flag
     #[arg(short, long, value_name = "OUT", conflicts_with = "positional")]
     out: Option<PathBuf>,
-    /// Rounds of lessons and updates [default: 1200]
+    /// Rounds of lessons from plans [default: 1200]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     rounds: Option<u64>,
+    /// Generations after that, in which runs are learnt [default: 300]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    generations: Option<u64>,
     /// Seed of all that is random [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -88,7 +94,7 @@ impl Train {
             || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             usize::from,
         );
-        let progress = Progress::new(config.rounds, quiet);
+        let progress = Progress::new(config.rounds + config.generations, quiet);
         let trainer = match &state {
             None => Trainer::new(config, graphs).map_err(Error::learning)?,
             Some(state) => {
@@ -102,7 +108,7 @@ impl Train {
                 })?
             }
         };
-        let report = Session::new(trainer, files, progress)?.run(threads, self.measure)?;
+        let report = Session::new(trainer, files, progress, threads)?.run(threads, self.measure)?;
         match (self.json, quiet) {
             (true, _) => output::print_json(&report),
             (false, true) => Ok(()),
@@ -136,9 +142,10 @@ impl Train {
         let mut config = match (&self.config, state) {
             (Some(path), _) => read_config(path)?,
             (None, Some(state)) => state.config().clone(),
-            (None, None) => TrainConfig::default(),
+            (None, None) => default_config()?,
         };
         config.rounds = self.rounds.unwrap_or(config.rounds);
+        config.generations = self.generations.unwrap_or(config.generations);
         config.seed = self.seed.unwrap_or(config.seed);
         Ok(config)
     }
@@ -159,10 +166,19 @@ impl Train {
     }
 }
 
+/// The defaults, with the seed of the settings if they have one.
+fn default_config() -> Result<TrainConfig> {
+    let config = TrainConfig::default();
+    let seed = settings::given_seed()?.unwrap_or(config.seed);
+    Ok(TrainConfig { seed, ..config })
+}
+
 fn read_config(path: &Path) -> Result<TrainConfig> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Input { path: path.into(), source })?;
     let source = File::from_str(&text, FileFormat::Toml);
-    let config = Config::builder().add_source(source).build().and_then(Config::try_deserialize);
+    let builder = Config::builder().set_default("seed", default_config()?.seed);
+    let config =
+        builder.and_then(|builder| builder.add_source(source).build()).and_then(Config::try_deserialize);
     config.map_err(|error| {
         let message = one_line(&error.to_string());
         Error::Usage(format!("{}: {message}; mdts train --help lists the settings", path.display()))

@@ -4,13 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
+use mdts_dag::whole;
 use mdts_policies::mdts::training::{Report, Trainer};
 use mdts_policies::mdts::{Weights, save};
 
 use super::show;
 use crate::error::{Error, Result};
 use crate::gantt::Form;
-use crate::output::{self, OutputFile};
+use crate::output::OutputFile;
 
 /// The files of one training.
 #[derive(Debug)]
@@ -38,6 +39,7 @@ impl Files {
         }
         for path in [out, state.as_path()] {
             OutputFile::create(path)?;
+            whole::clear(path).map_err(|source| Error::Output { path: path.into(), source })?;
             if path.exists() && !path.is_file() {
                 let path = path.display();
                 return Err(Error::Usage(format!("{path}: is not a file; weights and state need one")));
@@ -75,13 +77,13 @@ impl Files {
     /// # Errors
     /// [`Error::Output`].
     pub(super) fn save_weights(&self, trainer: &Trainer) -> Result<()> {
-        save(&output::target(&self.out), trainer, &trainer.card()).map_err(Error::learning)
+        save(&self.out, trainer, &trainer.card()).map_err(Error::learning)
     }
 
     /// # Errors
     /// [`Error::Output`].
     pub(super) fn save_state(&self, trainer: &Trainer) -> Result<()> {
-        trainer.save_state(&output::target(&self.state)).map_err(Error::learning)
+        trainer.save_state(&self.state).map_err(Error::learning)
     }
 
     /// # Errors

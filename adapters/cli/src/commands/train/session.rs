@@ -52,8 +52,8 @@ impl Session {
     ///
     /// # Errors
     /// As [`Files::before`].
-    pub(super) fn new(trainer: Trainer, files: Files, progress: Progress) -> Result<Self> {
-        let best = files.before()?.map(|weights| trainer.measure_other(&weights));
+    pub(super) fn new(trainer: Trainer, files: Files, progress: Progress, threads: usize) -> Result<Self> {
+        let best = files.before()?.map(|weights| trainer.measure_other(&weights, threads));
         Ok(Self { trainer, files, progress, best, replaced: false })
     }
 
@@ -63,12 +63,11 @@ impl Session {
     /// [`Error::Learn`] if learning broke down, [`Error::Output`] if a file cannot be written; what was saved before
     /// stays.
     pub(super) fn run(mut self, threads: usize, every: u64) -> Result<Report> {
-        let (begin, resumed_from, rounds) =
-            (Instant::now(), self.trainer.round(), self.trainer.config().rounds);
+        let (begin, resumed_from, rounds) = (Instant::now(), self.trainer.round(), self.trainer.rounds());
         let stop = Arc::new(AtomicBool::new(false));
         interrupt::obey(stop.clone(), SAID)?;
         if resumed_from == 0 && self.trainer.curve().is_empty() {
-            let untrained = self.trainer.measure().map_err(Error::learning)?;
+            let untrained = self.trainer.measure(threads).map_err(Error::learning)?;
             self.keep(&untrained)?;
         }
         while self.trainer.round() < rounds && !stop.load(Ordering::Relaxed) {

@@ -51,8 +51,10 @@ impl Progress {
         if let (Some(plan), Some(run)) = (round.plan, round.run) {
             self.measured = format!(", plans {plan:.4} x HEFT, runs {run:.4} x EFT");
         }
-        let reward = format!("reward {:.4}", -round.cost);
-        let rest = format!(", {} lessons{}", round.lessons, left.unwrap_or_default());
+        let reward = format!("reward {:.4}", reward(round));
+        let lessons =
+            if round.gain.is_none() { format!(", {} lessons", round.lessons) } else { String::new() };
+        let rest = format!("{lessons}{}", left.unwrap_or_default());
         self.bar.set_position(round.round);
         self.bar.set_message(format!("{reward}{}{rest}", self.measured));
         if round.plan.is_some() && self.bar.is_hidden() && !self.is_quiet {
@@ -68,6 +70,11 @@ impl Progress {
     }
 }
 
+/// In percent: minus the expected cost of choices in plans, or how much shorter than online EFT's runs were.
+fn reward(round: &Round) -> f64 {
+    round.gain.unwrap_or(0.0 - round.cost)
+}
+
 /// `45 s`, `12 min`, `2 h 5 min`.
 fn duration(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round() as u64;
@@ -78,13 +85,13 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// One line per measured round; the reward is minus the expected cost of choices in percent of the makespan.
+/// One line per measured round.
 pub(super) fn csv(curve: &[Round]) -> String {
     let mut text = "round,reward,greedy_reward,lessons,plan_to_heft,run_to_eft,score\n".to_owned();
     let cell = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
     for round in curve {
         let (plan, run, score) = (cell(round.plan), cell(round.run), cell(round.score()));
-        let (reward, greedy) = (0.0 - round.cost, 0.0 - round.greedy);
+        let (reward, greedy) = (reward(round), round.gain.unwrap_or(0.0 - round.greedy));
         _ = writeln!(text, "{},{reward},{greedy},{},{plan},{run},{score}", round.round, round.lessons);
     }
     text
@@ -99,19 +106,27 @@ pub(super) fn picture(curve: &[Round], form: Form) -> Result<String> {
         curve.iter().filter_map(|round| Some((round.round as f64, value(round)?))).collect()
     };
     // Nothing has been learnt from before the first round.
-    let reward = points(|r| (r.lessons > 0).then_some(0.0 - r.cost));
-    let panels = [
+    let in_plans = points(|r| (r.lessons > 0).then_some(0.0 - r.cost));
+    let in_runs = points(|r| r.gain);
+    let mut panels = vec![
         Lines {
             title: "Makespan on validation jobs, relative to list policies".into(),
             level: Some(1.0),
             lines: vec![("plans / HEFT", points(|r| r.plan)), ("runs / online EFT", points(|r| r.run))],
         },
         Lines {
-            title: "Reward: minus the expected cost of choices, in percent of the makespan".into(),
+            title: "Reward in plans: minus the expected cost of choices, in percent of the makespan".into(),
             level: None,
-            lines: vec![("reward", reward)],
+            lines: vec![("reward in plans", in_plans)],
         },
     ];
+    if !in_runs.is_empty() {
+        panels.push(Lines {
+            title: "Reward in runs: by how many percent they are shorter than online EFT's".into(),
+            level: None,
+            lines: vec![("reward in runs", in_runs)],
+        });
+    }
     plot::draw_lines("Training", "rounds", &panels, form)
 }
 
@@ -150,10 +165,12 @@ mod tests {
 
     #[test]
     fn rounds_that_were_not_measured_have_empty_cells() {
-        let round = Round { round: 2, cost: 0.5, greedy: 0.25, lessons: 7, plan: None, run: None };
+        let round =
+            Round { round: 2, cost: 0.5, greedy: 0.25, lessons: 7, plan: None, run: None, gain: None };
         let measured = Round { plan: Some(1.0), run: Some(0.25), ..round };
-        let text = csv(&[round, measured]);
+        let generation = Round { lessons: 0, gain: Some(9.5), ..measured };
+        let text = csv(&[round, measured, generation]);
         let lines: Vec<&str> = text.lines().skip(1).collect();
-        assert_eq!(lines, ["2,-0.5,-0.25,7,,,", "2,-0.5,-0.25,7,1,0.25,0.5"]);
+        assert_eq!(lines, ["2,-0.5,-0.25,7,,,", "2,-0.5,-0.25,7,1,0.25,0.5", "2,9.5,9.5,0,1,0.25,0.5"]);
     }
 }

@@ -1,0 +1,202 @@
+//! The folder of a cache: contents of files by their hash, and records of successes by the key of what they depend on.
+//!
+//! ```text
+//!   DIR/version          the version of this layout
+//!   DIR/hashes           hashes of files that were read
+//!   DIR/objects/ab/...   contents by hash
+//!   DIR/records/ab/...   what a task wrote, by key
+//!   DIR/tasks/ab/...     what a task depended on the last time, by its name and folder: tells why it runs again
+//!   DIR/tmp/...          files in the making
+//! ```
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use blake3::Hash;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::hashes::{self, Hashes};
+use crate::error::{Error, Result};
+
+const VERSION: &str = "mdts cache 1\n";
+/// What is in the making for longer belongs to a process that was killed.
+const OLD: Duration = Duration::from_hours(24);
+
+/// What a success left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// For people who look into the file.
+    pub(super) task: String,
+    /// The files written, by their declared names, with the hashes of their contents.
+    pub(super) outputs: Vec<(String, String)>,
+}
+
+/// The folder of a cache.
+#[derive(Debug)]
+pub(super) struct Store {
+    folder: PathBuf,
+    pub(super) hashes: Hashes,
+    serial: AtomicU64,
+}
+
+impl Store {
+    /// Opens a folder, and makes it if it is not there and `create` says so.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is of another version or no cache, [`Error::Output`] or [`Error::Input`] if it cannot be
+    /// used.
+    pub(super) fn open(folder: &Path, create: bool) -> Result<Self> {
+        let version = folder.join("version");
+        match fs::read_to_string(&version) {
+            Ok(text) if text == VERSION => {}
+            Ok(text) => {
+                return Err(Error::Usage(format!(
+                    "{}: it is '{}', this mdts has '{}'; name another folder for --cache",
+                    folder.display(),
+                    text.trim().escape_debug(),
+                    VERSION.trim()
+                )));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+                if folder.exists() && !is_empty {
+                    let folder = folder.display();
+                    return Err(Error::Usage(format!(
+                        "{folder}: it is no cache of mdts; name an empty or a new folder for --cache"
+                    )));
+                }
+                if create {
+                    let failed = |source| Error::Output { path: folder.to_owned(), source };
+                    fs::create_dir_all(folder).map_err(failed)?;
+                    let temporary = folder.join(format!("version.{}.tmp", std::process::id()));
+                    fs::write(&temporary, VERSION).map_err(failed)?;
+                    fs::rename(&temporary, &version).map_err(failed)?;
+                }
+            }
+            Err(source) => return Err(Error::Input { path: version, source }),
+        }
+        let memory = folder.join("hashes");
+        let hashes = Hashes::open(memory.clone()).map_err(|source| Error::Input { path: memory, source })?;
+        let store = Self { folder: folder.to_owned(), hashes, serial: AtomicU64::new(0) };
+        store.clean();
+        Ok(store)
+    }
+
+    /// Removes what killed processes left in the making.
+    fn clean(&self) {
+        for entry in fs::read_dir(self.folder.join("tmp")).into_iter().flatten().flatten() {
+            let age = entry.metadata().and_then(|file| file.modified()).ok().and_then(|t| t.elapsed().ok());
+            if age.is_some_and(|age| age > OLD) {
+                fs::remove_file(entry.path()).ok(); // another process may have done it
+            }
+        }
+    }
+
+    /// Keeps the contents of a file.
+    pub(super) fn keep(&self, path: &Path, stop: &AtomicBool) -> io::Result<Hash> {
+        if fs::metadata(path)?.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder; only files are kept"));
+        }
+        if let Some(known) = self.hashes.known(path)?.filter(|hash| self.has(hash)) {
+            return Ok(known);
+        }
+        // The copy is hashed, since nobody else writes it.
+        let temporary = self.temporary()?;
+        let hash = fs::copy(path, &temporary)
+            .and_then(|_| hashes::read(&mut File::open(&temporary)?, stop))
+            .and_then(|hash| self.put(&temporary, &self.object(&hash)).map(|()| hash));
+        if hash.is_err() {
+            fs::remove_file(&temporary).ok(); // the first error is the one to tell
+        }
+        hash
+    }
+
+    /// Whether the contents of this hash are kept.
+    pub(super) fn has(&self, hash: &Hash) -> bool {
+        self.object(hash).is_file()
+    }
+
+    /// Writes the contents of this hash to a file; false if they are not kept, or damaged, in which case they are
+    /// removed.
+    pub(super) fn restore(&self, hash: &Hash, to: &Path, stop: &AtomicBool) -> io::Result<bool> {
+        let object = self.object(hash);
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        let beside = to.with_file_name(format!(".mdts-{}-{serial}.tmp", std::process::id()));
+        let brought = match fs::copy(&object, &beside) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            copied => copied.and_then(|_| hashes::read(&mut File::open(&beside)?, stop)).and_then(|found| {
+                if found == *hash { fs::rename(&beside, to).map(|()| true) } else { Ok(false) }
+            }),
+        };
+        if !matches!(brought, Ok(true)) {
+            fs::remove_file(&beside).ok(); // the first error is the one to tell
+        }
+        if matches!(brought, Ok(false)) {
+            fs::remove_file(&object).ok(); // damaged
+        }
+        brought
+    }
+
+    /// What a task wrote when it depended on what this key stands for.
+    pub(super) fn record(&self, key: &Hash) -> Option<Record> {
+        read_json(&self.by_hash("records", key))
+    }
+
+    /// Writes such a record.
+    pub(super) fn write_record(&self, key: &Hash, record: &Record) -> io::Result<()> {
+        self.write_json(&self.by_hash("records", key), record)
+    }
+
+    /// What a task depended on the last time.
+    pub(super) fn last<T: DeserializeOwned>(&self, task: &Hash) -> Option<T> {
+        read_json(&self.by_hash("tasks", task))
+    }
+
+    /// Writes what a task depended on.
+    pub(super) fn write_last(&self, task: &Hash, parts: &impl Serialize) -> io::Result<()> {
+        self.write_json(&self.by_hash("tasks", task), parts)
+    }
+
+    fn object(&self, hash: &Hash) -> PathBuf {
+        self.by_hash("objects", hash)
+    }
+
+    fn by_hash(&self, kind: &str, hash: &Hash) -> PathBuf {
+        let hex = hash.to_hex();
+        self.folder.join(kind).join(&hex[..2]).join(&hex[2..])
+    }
+
+    fn temporary(&self) -> io::Result<PathBuf> {
+        let folder = self.folder.join("tmp");
+        fs::create_dir_all(&folder)?;
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        Ok(folder.join(format!("{}-{serial}", std::process::id())))
+    }
+
+    fn put(&self, temporary: &Path, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path.parent().unwrap_or(&self.folder))?;
+        fs::rename(temporary, path)
+    }
+
+    fn write_json(&self, path: &Path, value: &impl Serialize) -> io::Result<()> {
+        let temporary = self.temporary()?;
+        let written =
+            fs::write(&temporary, serde_json::to_vec(value)?).and_then(|()| self.put(&temporary, path));
+        if written.is_err() {
+            fs::remove_file(&temporary).ok(); // the first error is the one to tell
+        }
+        written
+    }
+}
+
+/// What cannot be read is as if it were not there: the task runs, and it is written again.
+fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}

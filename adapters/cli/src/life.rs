@@ -1,0 +1,87 @@
+//! Flags about the life of a single task: what its attempts may take, and when it is repeated.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use mdts_dag::{Failing, units};
+use mdts_local::LocalOptions;
+
+use crate::error::Result;
+use crate::input::Job;
+
+/// The flags.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct LifeFlags {
+    /// Repeat failed tasks so often, where the workflow says nothing
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    retries: Option<u32>,
+    /// After which failures, where the workflow says nothing: exit statuses, or exit, signal, timeout, memory, input, output,
+    /// start [default: all but memory and input]
+    #[arg(long, value_name = "WHAT,...", value_delimiter = ',', conflicts_with = "resume")]
+    retry_on: Vec<Failing>,
+    /// After which failures not, where the workflow says nothing
+    #[arg(long, value_name = "WHAT,...", value_delimiter = ',', conflicts_with = "resume")]
+    never_retry_on: Vec<Failing>,
+    /// Keep at most so much of each stream of a task's output, beginning and end; none: keep all
+    #[arg(long, value_name = "SIZE", value_parser = output_limit, default_value = "64MiB")]
+    output_limit: OutputLimit,
+    /// Do not kill tasks that use more memory than they demand
+    #[arg(long)]
+    no_limits: bool,
+    /// Limit memory by control groups (version 2) in this one, which must be delegated and empty; own: in the one of mdts itself
+    #[arg(long, value_name = "DIR", conflicts_with = "no_limits")]
+    cgroup: Option<PathBuf>,
+    /// Bind every task to as many processors as it demands
+    #[arg(long)]
+    pin: bool,
+}
+
+/// Bytes, or no limit.
+#[derive(Debug, Clone, Copy, Default)]
+struct OutputLimit(Option<u64>);
+
+fn output_limit(text: &str) -> std::result::Result<OutputLimit, String> {
+    /// See [`LocalOptions::output_limit`].
+    const SMALLEST: f64 = 262_144.0;
+    if text == "none" {
+        return Ok(OutputLimit(None));
+    }
+    let bytes = units::parse_bytes(text)?;
+    if bytes.is_nan() || bytes < SMALLEST {
+        return Err("expected 256KiB at least, or none".to_owned());
+    }
+    Ok(OutputLimit(Some(bytes as u64)))
+}
+
+impl LifeFlags {
+    /// The job with the rules of the flags where it has none of its own.
+    ///
+    /// # Errors
+    /// None is known: the job stays as valid as it was.
+    pub(crate) fn fill(&self, job: Job) -> Result<Job> {
+        if self.retries.is_none() && self.retry_on.is_empty() && self.never_retry_on.is_empty() {
+            return Ok(job);
+        }
+        let graph = job.graph.with_executions(|run| {
+            if run.retries == 0 {
+                run.retries = self.retries.unwrap_or(0);
+            }
+            if run.retry.is_default() {
+                run.retry.on.clone_from(&self.retry_on);
+                run.retry.never_on.clone_from(&self.never_retry_on);
+            }
+        })?;
+        Ok(Job { graph: Arc::new(graph), ..job })
+    }
+
+    /// Tells the executor.
+    pub(crate) fn set(&self, options: &mut LocalOptions) {
+        options.output_limit = self.output_limit.0;
+        options.limit_memory = !self.no_limits;
+        options.pin = self.pin;
+        options.cgroup = self
+            .cgroup
+            .clone()
+            .map(|folder| if folder.as_os_str() == "own" { PathBuf::new() } else { folder });
+    }
+}

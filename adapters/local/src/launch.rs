@@ -1,0 +1,82 @@
+//! What is needed to start the process of an attempt, wherever its parent is.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use mdts_core::engine::TaskRun;
+use serde::{Deserialize, Serialize};
+
+/// The variable that tells processes of one attempt from others, as `JOB.TASK.ATTEMPT` in numbers.
+pub(crate) const MARK: &str = "MDTS_RUN";
+
+/// Variables with their values.
+pub(crate) type Environment = Vec<(OsString, OsString)>;
+
+/// A process to start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Launch {
+    pub(crate) run: TaskRun,
+    pub(crate) program: PathBuf,
+    /// What the program is told it is called, and its arguments.
+    pub(crate) arguments: Vec<String>,
+    pub(crate) directory: PathBuf,
+    pub(crate) variables: Vec<(String, String)>,
+    /// Where its output goes.
+    pub(crate) out: PathBuf,
+    pub(crate) err: PathBuf,
+    pub(crate) needs: Needs,
+}
+
+/// What an attempt gets and what it may take.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Needs {
+    /// Most bytes kept of each stream of output; `None`: all.
+    pub(crate) output: Option<u64>,
+    /// Most bytes of memory; `None`: any number.
+    pub(crate) memory: Option<u64>,
+    /// The control group that holds those of attempts; `None`: memory is watched by looking at processes.
+    pub(crate) cgroups: Option<PathBuf>,
+    /// Thousandths of processors to be bound to; `None`: it may run on all.
+    pub(crate) processors: Option<u32>,
+    /// GPUs to be given by index.
+    pub(crate) gpus: Option<Gpus>,
+}
+
+/// GPUs wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Gpus {
+    /// Those of the node: the first, and how many.
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    /// Thousandths wanted.
+    pub(crate) wanted: u32,
+}
+
+impl Launch {
+    /// The command, with these files for its output; `environment` takes the place of this process's own.
+    pub(crate) fn command(&self, environment: Option<&Environment>, [out, err]: [File; 2]) -> Command {
+        let mut command = Command::new(&self.program);
+        if let Some((name, arguments)) = self.arguments.split_first() {
+            command.arg0(name).args(arguments);
+        }
+        if let Some(environment) = environment {
+            command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+        }
+        command
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .process_group(0);
+        command
+    }
+}
+
+/// An attempt as the text in [`MARK`].
+pub(crate) fn mark(run: TaskRun) -> String {
+    format!("{}.{}.{}", run.job.get(), run.task.get(), run.attempt)
+}

@@ -1,0 +1,196 @@
+//! The files that hold the output of attempts.
+//!
+//! Creating a file is dear on a disk, and most attempts write nothing, at least not to both streams. So attempts write to
+//! nameless files, as it were, `.output.PROCESS.NUMBER` in the folder of logs, which get their names when there is
+//! something in them; what has stayed empty serves the next attempt, if nobody can write to it any more. That is told by a
+//! lock which the attempt's processes share as long as one of them has the file open.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cut::{self, Cut};
+use crate::launch::Launch;
+
+const PREFIX: &str = ".output.";
+
+/// Empty files of one folder.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    folder: PathBuf,
+    free: Vec<Blank>,
+    made: u64,
+}
+
+/// A file without a name of its own.
+#[derive(Debug)]
+struct Blank {
+    file: File,
+    path: PathBuf,
+}
+
+/// The two streams of one attempt.
+#[derive(Debug)]
+pub(crate) struct Output {
+    streams: [Stream; 2],
+    limit: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    blank: Blank,
+    /// The name that it gets.
+    name: PathBuf,
+    is_named: bool,
+    cut: Option<Cut>,
+}
+
+impl Pool {
+    /// Files for the streams of an attempt, and the same for its process.
+    ///
+    /// # Errors
+    /// A sentence that names the file which cannot be made.
+    pub(crate) fn take(&mut self, launch: &Launch) -> Result<(Output, [File; 2]), String> {
+        let folder = launch.out.parent().unwrap_or(Path::new("."));
+        if self.folder != folder {
+            self.change_to(folder);
+        }
+        let (out, to_out) = self.stream(&launch.out)?;
+        match self.stream(&launch.err) {
+            Ok((err, to_err)) => {
+                Ok((Output { streams: [out, err], limit: launch.needs.output }, [to_out, to_err]))
+            }
+            Err(error) => {
+                self.free.push(out.blank);
+                Err(error)
+            }
+        }
+    }
+
+    fn change_to(&mut self, folder: &Path) {
+        self.clear();
+        folder.clone_into(&mut self.folder);
+        remove_strays(folder);
+    }
+
+    fn stream(&mut self, name: &Path) -> Result<(Stream, File), String> {
+        let made = self.reuse().map_or_else(|| self.make(), Ok);
+        let (blank, child) = made.map_err(|error| format!("{}: {error}", name.display()))?;
+        Ok((Stream { blank, name: name.to_owned(), is_named: false, cut: None }, child))
+    }
+
+    /// A file that an earlier attempt has left empty.
+    fn reuse(&mut self) -> Option<(Blank, File)> {
+        while let Some(blank) = self.free.pop() {
+            if let Ok(child) = File::options().write(true).open(&blank.path)
+                && child.lock_shared().is_ok()
+            {
+                return Some((blank, child));
+            }
+        }
+        None
+    }
+
+    fn make(&mut self) -> io::Result<(Blank, File)> {
+        self.made += 1;
+        let path = self.folder.join(format!("{PREFIX}{}.{}", std::process::id(), self.made));
+        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        let child = File::options().write(true).open(&path)?;
+        child.lock_shared().ok(); // without locks no file is used again
+        Ok((Blank { file, path }, child))
+    }
+
+    /// Takes back what an attempt has not used.
+    fn put_back(&mut self, blank: Blank) {
+        let folder = blank.path.parent() == Some(&self.folder);
+        if folder && blank.file.try_lock().is_ok() && blank.file.unlock().is_ok() {
+            self.free.push(blank);
+        } else {
+            fs::remove_file(&blank.path).ok(); // it is of no use to anybody
+        }
+    }
+
+    /// Removes the files that no attempt has.
+    pub(crate) fn clear(&mut self) {
+        for blank in self.free.drain(..) {
+            fs::remove_file(&blank.path).ok(); // it is of no use to anybody
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Removes files that processes which are gone have left.
+fn remove_strays(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('.').next());
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            fs::remove_file(entry.path()).ok(); // it is of no use to anybody
+        }
+    }
+}
+
+impl Output {
+    /// Gives files their names in which there is something, and keeps them from growing too large. Tells whether something
+    /// was cut out.
+    ///
+    /// # Errors
+    /// The operating system's, about one of the files.
+    pub(crate) fn look(&mut self) -> Result<bool, String> {
+        let mut has_cut = false;
+        for stream in &mut self.streams {
+            let before = stream.cut;
+            stream.look(self.limit).map_err(|error| stream.complaint(&error))?;
+            has_cut |= stream.cut != before;
+        }
+        Ok(has_cut)
+    }
+
+    /// The attempt has ended: what it has written stays under its name.
+    ///
+    /// # Errors
+    /// The operating system's, about one of the files.
+    pub(crate) fn close(self, pool: &mut Pool) -> Result<(), String> {
+        let mut outcome = Ok(());
+        for mut stream in self.streams {
+            if let Err(error) = stream.close(self.limit) {
+                outcome = Err(stream.complaint(&error));
+            }
+            if !stream.is_named {
+                pool.put_back(stream.blank);
+            }
+        }
+        outcome
+    }
+}
+
+impl Stream {
+    fn look(&mut self, limit: Option<u64>) -> io::Result<()> {
+        if !self.is_named {
+            if self.blank.file.metadata()?.len() == 0 {
+                return Ok(());
+            }
+            fs::rename(&self.blank.path, &self.name)?;
+            self.is_named = true;
+        }
+        if let Some(limit) = limit {
+            self.cut = cut::bound(&self.blank.file, limit, self.cut)?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, limit: Option<u64>) -> io::Result<()> {
+        self.look(limit)?;
+        self.cut.take().map_or(Ok(()), |cut| cut::close(&self.blank.file, &self.name, cut))
+    }
+
+    fn complaint(&self, error: &io::Error) -> String {
+        format!("{}: {error}", self.name.display())
+    }
+}
