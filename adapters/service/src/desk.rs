@@ -337,7 +337,9 @@ fn take(
                 brain.load_history(history)?;
             }
             *keys = Keys::default();
-            known.into_iter().for_each(|(since, key, answer)| keys.add(since, key, answer));
+            for (since, key, answer) in known {
+                keys.add(since, key, answer);
+            }
             Ok(())
         }
         _ => Err("it is not a record of a service".to_owned()),

@@ -190,7 +190,7 @@ impl State {
         }
         if !self.leave(run) {
             let t = self.task(run.job, run.task);
-            (t.node, t.staged) = (None, false);
+            (t.node, t.staged, t.charged) = (None, false, true);
             self.make_ready(run.job, run.task);
         }
         if watched {

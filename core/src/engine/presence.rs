@@ -47,6 +47,7 @@ impl State {
             }
             let t = self.task(job, task);
             (t.node, t.staged, t.ticket) = (None, false, 0);
+            t.charged |= was == Phase::Running; // it has paid, and keeps its turn
             if was != Phase::Waiting {
                 self.make_ready(job, task);
             }

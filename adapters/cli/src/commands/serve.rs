@@ -151,18 +151,16 @@ impl Serve {
     }
 
     fn greeting(&self, socket: Option<&Path>, address: Option<SocketAddr>) -> String {
-        let mut text = String::new();
-        if let Some(socket) = socket {
+        let socket = socket.map(|socket| {
             let socket = socket.display();
-            text += &format!("listening on {socket}\n  curl --unix-socket {socket} http://mdts/v1/jobs\n");
-        }
-        if let Some(address) = address {
-            let scheme = if self.tls_certificate.is_some() { "https" } else { "http" };
-            text += &format!(
-                "listening on {address}\n  curl -H \"Authorization: Bearer TOKEN\" {scheme}://{address}/v1/jobs\n"
-            );
-        }
-        text
+            format!("listening on {socket}\n  curl --unix-socket {socket} http://mdts/v1/jobs\n")
+        });
+        let scheme = if self.tls_certificate.is_some() { "https" } else { "http" };
+        let address = address.map(|address| {
+            let header = "Authorization: Bearer TOKEN";
+            format!("listening on {address}\n  curl -H \"{header}\" {scheme}://{address}/v1/jobs\n")
+        });
+        socket.into_iter().chain(address).collect()
     }
 }
 

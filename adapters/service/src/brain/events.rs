@@ -53,7 +53,6 @@ impl Brain {
     fn take_report(&mut self, run: TaskRun, report: &Report) {
         let now = self.now;
         match report.what {
-            What::Started => {}
             What::Finished => {
                 self.totals.finished += 1;
                 self.learn(run, report.seconds);
@@ -62,7 +61,7 @@ impl Brain {
                 }
             }
             What::Failed => self.totals.failed += 1,
-            What::Interrupted => {}
+            What::Started | What::Interrupted => {}
         }
         let Some(job) = self.jobs.get_mut(&run.job) else { return };
         match report.what {
@@ -129,7 +128,7 @@ impl Brain {
         for report in reports {
             match report.what {
                 What::Finished => {
-                    ready.extend(entry.flat.children(report.task.into()).iter().filter(|t| is_new(t)))
+                    ready.extend(entry.flat.children(report.task.into()).iter().filter(|t| is_new(t)));
                 }
                 What::Failed => ready.extend(Some(TaskId::from(report.task)).iter().filter(|t| is_new(t))),
                 _ => {}

@@ -240,13 +240,12 @@ impl Brain {
         Ok(Outcome::Done)
     }
 
-    pub(super) fn forgotten(&mut self, jobs: &[u32]) -> Result<Outcome, Problem> {
+    pub(super) fn forgotten(&mut self, jobs: &[u32]) -> Outcome {
         for job in jobs.iter().map(|job| JobId::from(*job)) {
             if self.jobs.get(&job).is_none_or(|entry| entry.ended.is_none()) {
                 continue;
             }
             if let Some(entry) = self.jobs.remove(&job) {
-                self.ended.retain(|ended| *ended != job);
                 self.ended_tasks -= entry.graph.len();
             }
             if let (Some(engine), Some(nothing)) = (&mut self.engine, &self.nothing) {
@@ -254,8 +253,10 @@ impl Brain {
                 engine.policy_mut().forget(job);
             }
         }
+        let known = &self.jobs;
+        self.ended.retain(|ended| known.contains_key(ended));
         self.forget_clients();
-        Ok(Outcome::Done)
+        Outcome::Done
     }
 
     /// Notes that an attempt may start, or has lost its node.

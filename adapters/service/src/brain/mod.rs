@@ -144,7 +144,7 @@ impl Brain {
             Change::Events { job, events } => self.events((*job).into(), events),
             Change::Cancelled(job) => self.cancelled((*job).into()),
             Change::Lapsed(job) => self.lapsed((*job).into()),
-            Change::Forgotten(jobs) => self.forgotten(jobs),
+            Change::Forgotten(jobs) => Ok(self.forgotten(jobs)),
         }
     }
 
@@ -202,7 +202,9 @@ impl Brain {
             let records = engine.take_records();
             self.decided.extend(records.into_iter().map(|record| record.decisions));
         }
-        commands.into_iter().for_each(|command| self.carry_out(command));
+        for command in commands {
+            self.carry_out(command);
+        }
         Ok(())
     }
 

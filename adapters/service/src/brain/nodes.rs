@@ -130,17 +130,18 @@ impl Brain {
         instances: &[(JobId, Arc<Instance>)],
     ) -> Result<(), Problem> {
         let fault = |error: mdts_core::Error| Problem::internal(error.to_string());
-        match &mut self.engine {
-            Some(engine) => {
-                let of_job = |job| instances.iter().find(|(id, _)| *id == job).map(|(_, i)| i.clone());
-                engine.state_mut().change_cluster(&cluster, of_job).map_err(fault)?;
-            }
-            None => {
-                let Some(policy) = self.policy.take() else { return Ok(()) };
-                let mut engine = Engine::with_state(State::new(&cluster, false).on_demand(), policy);
-                engine.keep_records();
-                self.engine = Some(engine);
-            }
+        if let Some(engine) = &mut self.engine {
+            // Both are in the order of the jobs' numbers.
+            let of_job = |job| {
+                let at = instances.binary_search_by_key(&job, |(id, _)| *id).ok()?;
+                Some(instances[at].1.clone())
+            };
+            engine.state_mut().change_cluster(&cluster, of_job).map_err(fault)?;
+        } else {
+            let Some(policy) = self.policy.take() else { return Ok(()) };
+            let mut engine = Engine::with_state(State::new(&cluster, false).on_demand(), policy);
+            engine.keep_records();
+            self.engine = Some(engine);
         }
         self.nothing = Some(Arc::new(nothing(&cluster).map_err(fault)?));
         self.cluster = Some(cluster);

@@ -154,7 +154,7 @@ fn eventful(policy: &str) -> Result<Story, Problem> {
     let granted = story.brain.grants(first.into(), 0)?.grants;
     let ids: Vec<u32> = granted
         .iter()
-        .map(|g| story.brain.task(first.into(), &g.task).map(|task| task.get()))
+        .map(|g| story.brain.task(first.into(), &g.task).map(mdts_dag::TaskId::get))
         .collect::<Result<_, _>>()?;
     story.tell(
         1.0,
