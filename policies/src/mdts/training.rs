@@ -4,7 +4,7 @@
 //! expected cost of its choices, sum over candidates of probability times cost, over the lessons of the latest rounds:
 //! the policy gradient with every candidate's outcome known instead of sampled (Sutton et al.: Policy gradient methods for
 //! reinforcement learning with function approximation, NIPS 1999). The network begins as earliest finish time.
-//! Then generations: the weights that only runs use evolve by whole runs (an evolution strategy), the others stay.
+//! Then generations: the weights that only runs use evolve by whole runs, the others stay.
 //!
 //! The same configuration gives the same weights, however many threads there are, and however often the training was
 //! interrupted and resumed ([`State`]).
