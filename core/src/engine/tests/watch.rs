@@ -48,7 +48,10 @@ impl Watch {
 
     fn told(&mut self, event: &Event) {
         match event {
-            Event::Finished(run) | Event::Failed(run) | Event::Interrupted(run) => {
+            Event::Finished(run)
+            | Event::Failed(run)
+            | Event::FailedForGood(run)
+            | Event::Interrupted(run) => {
                 _ = self.running.remove(run);
             }
             Event::NodeLost(node) => self.running.retain(|_, on| on != node),
@@ -148,7 +151,8 @@ fn check_counts(state: &State, instance: &Instance) -> Result<(), String> {
         finished &= left == 0;
         for task in instance.graph().tasks() {
             let mut parents = instance.graph().parents(task).iter();
-            let has_begun = matches!(state.phase(job, task), Phase::Running | Phase::Done | Phase::Failed);
+            // What has failed may have been dropped before it began.
+            let has_begun = matches!(state.phase(job, task), Phase::Running | Phase::Done);
             if has_begun && !parents.all(|parent| state.phase(job, *parent) == Phase::Done) {
                 return Err(format!("{task:?} of {job:?} began before a parent was done"));
             }

@@ -62,6 +62,7 @@ fn event(rng: &mut Rng, instance: &Arc<Instance>, running: &[TaskRun]) -> Event 
         (13, _) => Event::Retried { job, task },
         (5, Some(run)) => Event::Failed(run),
         (6, Some(run)) => Event::Interrupted(run),
+        (14, Some(run)) => Event::FailedForGood(run),
         (7..10, Some(run)) => Event::Overdue(run),
         (_, Some(run)) => Event::Finished(run),
         (_, None) => Event::Tick,
