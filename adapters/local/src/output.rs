@@ -92,9 +92,16 @@ impl Pool {
     }
 
     fn make(&mut self) -> io::Result<(Blank, File)> {
-        self.made += 1;
-        let path = self.folder.join(format!("{PREFIX}{}.{}", std::process::id(), self.made));
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        let (path, file) = loop {
+            self.made += 1;
+            let path = self.folder.join(format!("{PREFIX}{}.{}", std::process::id(), self.made));
+            match File::options().read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => break (path, file),
+                // Another executor of this process has it.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        };
         let child = File::options().write(true).open(&path)?;
         child.lock_shared().ok(); // without locks no file is used again
         Ok((Blank { file, path }, child))
@@ -192,5 +199,27 @@ impl Stream {
 
     fn complaint(&self, error: &io::Error) -> String {
         format!("{}: {error}", self.name.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_pools_of_one_process_share_a_folder() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let mut pools = [Pool::default(), Pool::default()];
+        let mut paths = Vec::new();
+        for _ in 0..3 {
+            for pool in &mut pools {
+                folder.path().clone_into(&mut pool.folder);
+                paths.push(pool.make()?.0.path);
+            }
+        }
+        paths.sort();
+        paths.dedup();
+        assert_eq!(paths.len(), 6);
+        Ok(())
     }
 }
