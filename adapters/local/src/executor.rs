@@ -89,6 +89,9 @@ pub struct KeeperOptions {
 
 /// Runs attempts as processes of this machine, whatever node they are placed on.
 ///
+/// Two attempts of one task that run at once (speculation) share the working directory: such tasks must write their outputs
+/// elsewhere and rename them.
+///
 /// Each process leads a process group of its own and finds `MDTS_JOB`, `MDTS_TASK`, `MDTS_ATTEMPT` and `MDTS_NODE`
 /// in its environment, and the GPUs that are its own in `CUDA_VISIBLE_DEVICES` if it demands any; its input is empty. What it
 /// writes is in [log files](crate::log_files) within a tenth of a second; there are none for what it does not write. An attempt has ended when its process has; what it leaves in its group is
