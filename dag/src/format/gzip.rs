@@ -16,11 +16,11 @@ pub(super) fn is_gzip(data: &[u8]) -> bool {
 
 /// The unpacked text of all members of a gzip file. The errors that it gives hide one of this crate: the data is
 /// damaged, cut off or unpacks to more than `limit` bytes.
-pub(super) fn unpacking(packed: impl Read, limit: u64) -> impl Read {
+pub(super) fn unpacking<R: Read>(packed: R, limit: u64) -> Unpacking<R> {
     Unpacking { decoder: MultiGzDecoder::new(packed), done: 0, limit }
 }
 
-struct Unpacking<R> {
+pub(super) struct Unpacking<R> {
     decoder: MultiGzDecoder<R>,
     done: u64,
     limit: u64,
@@ -51,14 +51,17 @@ fn damage(offset: u64, message: String) -> io::Error {
     io::Error::other(Error::Parse { format: "gzip", place, message })
 }
 
-/// Lets `read` take the text on another thread while this one unpacks what comes next. What is wrong with `text`
-/// itself, however far behind, goes before what `read` finds wrong.
+/// Lets `read` take the text while another thread unpacks what comes next. What is wrong with `text` itself, however
+/// far behind, goes before what `read` finds wrong.
+///
+/// It is this thread that reads: the graph is made of many small pieces, which memory allocators give fastest to the
+/// main one.
 ///
 /// # Errors
 /// Those that `text` hides, and those of `read`.
-pub(super) fn read_behind<T: Send>(
-    text: impl Read,
-    read: impl FnOnce(&mut dyn Read) -> Result<T> + Send,
+pub(super) fn read_behind<T>(
+    text: impl Read + Send,
+    read: impl FnOnce(&mut dyn Read) -> Result<T>,
 ) -> Result<T> {
     let (full, pieces) = mpsc::channel();
     let (empty, returned) = mpsc::channel();
@@ -66,17 +69,13 @@ pub(super) fn read_behind<T: Send>(
         _ = empty.send(vec![0; PIECE]); // never fails: the other end is here
     }
     thread::scope(|scope| {
-        let reader = scope.spawn(move || {
-            let mut behind = Behind { pieces, empty, piece: Vec::new(), taken: 0, len: 0 };
-            let result = read(&mut behind);
-            if result.is_err() {
-                io::copy(&mut behind, &mut io::sink()).map_err(unhidden)?;
-            }
-            result
-        });
-        fill_pieces(text, &returned, &full);
-        drop(full);
-        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        scope.spawn(move || fill_pieces(text, &returned, &full));
+        let mut behind = Behind { pieces, empty, piece: Vec::new(), taken: 0, len: 0 };
+        let result = read(&mut behind);
+        if result.is_err() {
+            io::copy(&mut behind, &mut io::sink()).map_err(unhidden)?;
+        }
+        result
     })
 }
 

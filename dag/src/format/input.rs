@@ -31,7 +31,7 @@ pub fn read_path(path: impl AsRef<Path>) -> Result<JobGraph> {
 ///
 /// # Errors
 /// As for [`read_path`].
-pub fn read_from(input: impl Read, format: impl Into<Option<Format>>, name: &str) -> Result<JobGraph> {
+pub fn read_from(input: impl Read + Send, format: impl Into<Option<Format>>, name: &str) -> Result<JobGraph> {
     read_file(input, format.into(), Path::new(name))
 }
 
@@ -44,7 +44,7 @@ pub fn read(bytes: &[u8], format: impl Into<Option<Format>>, name: &str) -> Resu
 }
 
 /// `WfFormat`, the format of large files, is read in pieces; texts of other formats are held as a whole.
-fn read_file(mut input: impl Read, format: Option<Format>, path: &Path) -> Result<JobGraph> {
+fn read_file(mut input: impl Read + Send, format: Option<Format>, path: &Path) -> Result<JobGraph> {
     let begin = beginning(&mut input).map_err(|source| io(source, path))?;
     let job = if gzip::is_gzip(&begin) {
         let packed = begin.chain(input).take(LIMIT);
@@ -58,7 +58,7 @@ fn read_file(mut input: impl Read, format: Option<Format>, path: &Path) -> Resul
     job.map_err(|e| named(e, path))
 }
 
-fn read_packed(mut text: impl Read, format: Option<Format>, path: &Path) -> Result<JobGraph> {
+fn read_packed(mut text: impl Read + Send, format: Option<Format>, path: &Path) -> Result<JobGraph> {
     let begin = beginning(&mut text).map_err(place::unhidden)?;
     if is_wfformat(&begin, format, path) {
         gzip::read_behind(text, |rest| wfformat::read(&mut without_mark(&begin).chain(rest), &job_name(path)))
