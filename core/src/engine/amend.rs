@@ -18,6 +18,7 @@ impl State {
             }
             (Phase::Waiting | Phase::Ready, _) => {
                 self.unplace(id, task);
+                self.resting.remove(id, task);
                 let ready = &mut self.jobs[id.index()].ready;
                 ready.retain(|other| *other != task);
                 if ready.is_empty() {

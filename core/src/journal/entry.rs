@@ -100,7 +100,7 @@ pub struct Snapshot {
 }
 
 /// An [`Event`] without its instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is the event of the same name
 pub enum Happening {
     Submitted,
@@ -139,6 +139,10 @@ pub enum Happening {
     },
     Withdrawn(JobId),
     NodeDrained(NodeId),
+    FailedUntil {
+        run: TaskRun,
+        until: f64,
+    },
 }
 
 impl From<&Event> for Happening {
@@ -149,6 +153,7 @@ impl From<&Event> for Happening {
             Event::Started(run) => Self::Started(run),
             Event::Finished(run) => Self::Finished(run),
             Event::Failed(run) => Self::Failed(run),
+            Event::FailedUntil { run, until } => Self::FailedUntil { run, until },
             Event::FailedForGood(run) => Self::FailedForGood(run),
             Event::Interrupted(run) => Self::Interrupted(run),
             Event::NodeJoined(node) => Self::NodeJoined(node),
@@ -176,6 +181,7 @@ impl Happening {
             Self::Started(run) => Event::Started(run),
             Self::Finished(run) => Event::Finished(run),
             Self::Failed(run) => Event::Failed(run),
+            Self::FailedUntil { run, until } => Event::FailedUntil { run, until },
             Self::FailedForGood(run) => Event::FailedForGood(run),
             Self::Interrupted(run) => Event::Interrupted(run),
             Self::NodeJoined(node) => Event::NodeJoined(node),

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::attempts::Attempts;
 use super::clocks::{Alarm, Clocks};
 use super::ledger::{Ledger, Past};
-use super::options::{Orders, RunOptions, Snapshot, Stop, Stopper};
+use super::options::{Orders, RunOptions, Snapshot, Stopper};
 use super::report::{RunEnd, RunReport, TaskOutcome, TaskReport};
 use super::run::{Counted, Progress, Runner};
 use super::{Assignment, Executor, Outcome, Report, Reports, stuck};
@@ -23,48 +23,50 @@ use crate::policy::Placer;
 use crate::{Error, Instance, NodeId, Result};
 
 /// The one job of a run.
-const JOB: JobId = JobId::new(0);
+pub(super) const JOB: JobId = JobId::new(0);
 
 /// Reports that are handled in one step at most.
 const TOGETHER: usize = 4096;
 
 /// A run under way.
 pub(super) struct Run<'a, P, E: ?Sized> {
-    job: Arc<JobGraph>,
+    pub(super) job: Arc<JobGraph>,
     instance: Arc<Instance>,
-    options: RunOptions,
-    engine: Engine<Counted<P>>,
-    executor: &'a mut E,
+    pub(super) options: RunOptions,
+    pub(super) engine: Engine<Counted<P>>,
+    pub(super) executor: &'a mut E,
     reports: Reports,
-    inbox: UnboundedReceiver<Report>,
-    orders: watch::Receiver<Orders>,
-    /// How many of the orders to cancel a task were followed.
-    cancels_seen: usize,
+    pub(super) inbox: UnboundedReceiver<Report>,
+    pub(super) orders: watch::Receiver<Orders>,
+    /// How many of the orders about tasks were followed.
+    pub(super) orders_seen: usize,
+    /// Failed tasks that are to run again after this step.
+    pub(super) retried: Vec<TaskId>,
     /// Keeps `orders` open.
     _stopper: Stopper,
     progress: Option<Progress>,
-    begin: Instant,
+    pub(super) begin: Instant,
     /// Seconds that the run had lasted when this process began.
     before: f64,
-    now: f64,
-    attempts: Attempts,
+    pub(super) now: f64,
+    pub(super) attempts: Attempts,
     clocks: Clocks,
     lost: Vec<NodeId>,
     idle_since: Option<Instant>,
     succeeded: usize,
-    failed: usize,
+    pub(super) failed: usize,
     /// Why nothing new starts.
-    drain: Option<RunEnd>,
+    pub(super) drain: Option<RunEnd>,
     /// Why the executor cannot go on.
     broken: Option<String>,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
     /// Whether an earlier process began the run, and how many tasks were done then.
     is_resumed: bool,
     done_before: usize,
     // Buffers, empty between steps.
     received: Vec<Report>,
-    events: Vec<Event>,
-    ended: Vec<TaskId>,
+    pub(super) events: Vec<Event>,
+    pub(super) ended: Vec<TaskId>,
     commands: Vec<Command>,
 }
 
@@ -72,6 +74,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     pub(super) fn new(runner: Runner<P>, executor: &'a mut E) -> Result<Self> {
         let Runner { job, instance, policy, options, progress, stopper, journal } = runner;
         options.speculation.map_or(Ok(()), |speculation| speculation.check())?;
+        options.backoff.check()?;
         let mut ledger = Ledger::new(journal, options.keep_records);
         let past = ledger.open(&instance, executor.queues())?;
         let is_resumed = past.is_some();
@@ -100,7 +103,8 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             reports,
             inbox,
             orders: stopper.subscribe(),
-            cancels_seen: 0,
+            orders_seen: 0,
+            retried: Vec::new(),
             _stopper: stopper,
             progress,
             begin: Instant::now(),
@@ -181,7 +185,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     }
 
     /// An attempt that runs ends through no fault of its own.
-    fn interrupt(&mut self, run: TaskRun) {
+    pub(super) fn interrupt(&mut self, run: TaskRun) {
         self.attempts.cancel(run, self.now);
         self.events.push(Event::Interrupted(run));
     }
@@ -200,11 +204,19 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
                 _ => {} // will be repeated
             }
         }
+        for task in self.retried.drain(..) {
+            self.failed -= usize::from(self.engine.state().phase(JOB, task) != Phase::Failed);
+        }
         Ok(())
     }
 
-    fn clock(&self) -> f64 {
+    pub(super) fn clock(&self) -> f64 {
         self.before + self.begin.elapsed().as_secs_f64()
+    }
+
+    /// When the clock of the run shows this; never if that is beyond the reach of the system's.
+    fn instant(&self, at: f64) -> Option<Instant> {
+        self.begin.checked_add(Duration::try_from_secs_f64((at - self.before).max(0.0)).ok()?)
     }
 
     /// Hands the engine's commands to the executor. While draining, what the executor has not begun is taken back.
@@ -278,7 +290,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         self.job.task(task).run.as_ref()?.timeout
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+    pub(super) async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
         within(self.options.call_limit, "cancelling", self.executor.cancel(runs)).await
     }
 
@@ -319,6 +331,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             () = sleep_until(wake) => {}
         }
         self.now = self.clock();
+        if self.engine.state().next_due().is_some_and(|due| due <= self.now) {
+            self.events.push(Event::Tick);
+        }
         let mut received = std::mem::take(&mut self.received);
         received.drain(..).for_each(|report| self.take(report));
         self.received = received; // keeps its room
@@ -338,7 +353,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         if let Some(deadline) = self.options.deadline {
             wake = earlier(wake, self.begin.checked_add(deadline));
         }
-        if self.attempts.live() > 0 || !self.inbox.is_empty() {
+        let rested = self.engine.state().next_due().filter(|_| self.drain.is_none());
+        wake = earlier(wake, rested.and_then(|due| self.instant(due)));
+        if self.attempts.live() > 0 || rested.is_some() || !self.inbox.is_empty() {
             self.idle_since = None;
             return Ok(wake);
         }
@@ -349,7 +366,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         Ok(earlier(wake, since.checked_add(self.options.node_patience)))
     }
 
-    fn take(&mut self, report: Report) {
+    pub(super) fn take(&mut self, report: Report) {
         match report {
             Report::Started(run) if self.attempts.started(run, self.now) => {
                 if let Some(node) = self.attempts.running(run).map(|attempt| attempt.node) {
@@ -390,7 +407,12 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         self.ledger.note(run, &reason);
         let goes_on = self.attempts.is_pair(run.task);
         self.attempts.end(run, self.now, Some(reason));
-        self.events.push(if for_good { Event::FailedForGood(run) } else { Event::Failed(run) });
+        let rest = if for_good || goes_on { 0.0 } else { self.rest_seconds(run.task) };
+        self.events.push(match rest {
+            _ if for_good => Event::FailedForGood(run),
+            rest if rest > 0.0 => Event::FailedUntil { run, until: self.now + rest },
+            _ => Event::Failed(run),
+        });
         if goes_on {
             return; // in the other attempt
         }
@@ -398,6 +420,16 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         if self.options.fail_fast && (for_good || self.engine.state().is_last_chance(run)) {
             self.hold(RunEnd::FailedFast);
         }
+    }
+
+    /// How long a task rests that has just failed.
+    fn rest_seconds(&self, task: TaskId) -> f64 {
+        let graph = self.instance.graph();
+        let failures = self.engine.state().failures(JOB, task) + 1;
+        if failures > graph.retries(task) {
+            return 0.0;
+        }
+        self.options.backoff.seconds(task, failures, graph.retry_delay(task))
     }
 
     async fn take_alarms(&mut self) -> Result<()> {
@@ -431,74 +463,6 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             tracing::info!(task = %self.job.task(run.task).name, attempt = run.attempt, ran_for, "overdue");
             self.events.push(Event::Overdue(run));
         }
-    }
-
-    /// Does what was ordered from outside.
-    async fn obey(&mut self) -> Result<()> {
-        let (stop, cancelled) = {
-            let orders = self.orders.borrow_and_update();
-            (orders.stop, orders.cancelled[self.cancels_seen..].to_vec())
-        };
-        self.cancels_seen += cancelled.len();
-        for (task, reason) in cancelled {
-            self.drop_task(task, &reason);
-        }
-        if self.options.deadline.is_some_and(|limit| self.begin.elapsed() >= limit) {
-            self.give_up(RunEnd::Deadline).await?;
-        } else if stop == Stop::Cancel {
-            self.give_up(RunEnd::Cancelled).await?;
-        } else if stop == Stop::Drain {
-            self.hold(RunEnd::Drained);
-        }
-        Ok(())
-    }
-
-    /// A task that has not come to its end fails for good.
-    fn drop_task(&mut self, task: TaskId, reason: &str) {
-        let is_open = |phase| matches!(phase, Phase::Waiting | Phase::Ready | Phase::Running);
-        let state = self.engine.state();
-        if task.index() >= self.job.len() || state.job_count() > 0 && !is_open(state.phase(JOB, task)) {
-            return;
-        }
-        self.ledger.note(TaskRun { job: JOB, task, attempt: self.attempts.of(task).number }, reason);
-        self.attempts.blame(task, reason);
-        self.events.push(Event::Dropped { job: JOB, task });
-        if !self.ended.contains(&task) {
-            self.ended.push(task);
-        }
-        if self.options.fail_fast {
-            self.hold(RunEnd::FailedFast);
-        }
-    }
-
-    /// From here on nothing new starts.
-    fn hold(&mut self, end: RunEnd) {
-        if self.drain.is_none() {
-            self.drain = Some(end);
-            self.events.push(Event::Held);
-        }
-    }
-
-    /// Stops what runs, so that the run ends; whoever resumes it runs it again.
-    async fn give_up(&mut self, end: RunEnd) -> Result<()> {
-        self.hold(end);
-        self.drain = Some(end);
-        let live = self.attempts.live_runs();
-        if live.is_empty() {
-            return Ok(());
-        }
-        self.cancel(&live).await?;
-        self.now = self.clock();
-        // Some may have succeeded in time. Failures are the work of the cancelling.
-        while let Ok(report) = self.inbox.try_recv() {
-            if matches!(report, Report::Ended(_, Outcome::Success)) {
-                self.take(report);
-            }
-        }
-        for run in self.attempts.live_runs() {
-            self.interrupt(run);
-        }
-        Ok(())
     }
 
     pub(super) fn report(mut self, end: RunEnd) -> RunReport {

@@ -18,6 +18,7 @@ mod function;
 mod ledger;
 mod obstacle;
 mod options;
+mod orders;
 mod replay;
 mod report;
 mod run;

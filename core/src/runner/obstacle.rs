@@ -8,10 +8,17 @@ use crate::engine::{JobId, Phase, State};
 use crate::{Instance, NodeId, Resources, SlotModel};
 
 /// What keeps a task from running.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Obstacle {
     /// These parents are not done.
     Parents(Vec<(TaskId, Phase)>),
+    /// It has failed, and rests before its next attempt.
+    Resting {
+        /// Seconds that are left.
+        seconds: f64,
+        /// Number of the next attempt.
+        attempt: u32,
+    },
     /// A task that it depends on, directly or not, failed for good.
     Failed(TaskId),
     /// The job was given up.
@@ -40,9 +47,9 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// What keeps a task of the first job from running; `None` if it runs or has come to its end. O(1) but for tasks
-    /// that never run: O(edges).
-    pub fn of(state: &State, instance: &Instance, task: TaskId) -> Option<Self> {
+    /// What keeps a task of the first job from running at `now`; `None` if it runs or has come to its end. O(1) but for
+    /// tasks that never run: O(edges).
+    pub fn of(state: &State, instance: &Instance, task: TaskId, now: f64) -> Option<Self> {
         let job = JobId::default();
         match state.phase(job, task) {
             Phase::Running | Phase::Done | Phase::Failed => None,
@@ -50,6 +57,10 @@ impl Obstacle {
                 Some(failed_ancestor(state, instance, task).map_or(Self::GivenUp, Self::Failed))
             }
             Phase::Waiting => {
+                if let Some(until) = state.rests_until(job, task) {
+                    let attempt = state.attempts(job, task) + 1;
+                    return Some(Self::Resting { seconds: (until - now).max(0.0), attempt });
+                }
                 let open = |parent: &TaskId| {
                     let phase = state.phase(job, *parent);
                     (phase != Phase::Done).then_some((*parent, phase))
@@ -127,6 +138,9 @@ impl fmt::Display for Explained<'_> {
                     0 => Ok(()),
                     more => write!(f, ", and {more} more"),
                 }
+            }
+            Obstacle::Resting { seconds, attempt } => {
+                write!(f, "it failed, and waits {seconds:.1} s before attempt {attempt}")
             }
             Obstacle::Failed(task) => write!(f, "it never runs, because '{}' failed", name(*task)),
             Obstacle::GivenUp => f.write_str("it never runs, because the job was given up"),

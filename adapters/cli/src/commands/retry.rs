@@ -87,8 +87,10 @@ impl Retry {
 fn why(shown: &Shown, task: TaskId) -> String {
     match shown.standing.phase(task) {
         Phase::Done => "it has succeeded".to_owned(),
-        Phase::Blocked => Obstacle::of(shown.standing.state(), &shown.instance, task)
-            .map_or_else(String::new, |obstacle| obstacle.explain(&shown.instance).to_string()),
+        Phase::Blocked => {
+            Obstacle::of(shown.standing.state(), &shown.instance, task, shown.standing.state().now())
+                .map_or_else(String::new, |obstacle| obstacle.explain(&shown.instance).to_string())
+        }
         _ => "it has not come to its end".to_owned(),
     }
 }

@@ -19,6 +19,7 @@ use super::plan::above_bound;
 use crate::cache::{Cache, Cached};
 use crate::choice::Choice;
 use crate::control::Control;
+use crate::course::CourseFlags;
 use crate::error::{Error, Result};
 use crate::forecast::Outlook;
 use crate::gantt::{self, Chart, Form};
@@ -32,7 +33,6 @@ use crate::progress::{RunProgress, Watched};
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::signals::Signals;
-use crate::speculate::SpeculateFlags;
 use crate::text::{Table, column, count, number};
 use crate::usage::{Meter, Usage};
 use crate::weights::WeightsFlag;
@@ -66,7 +66,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     weights: WeightsFlag,
     #[command(flatten)]
-    speculate: SpeculateFlags,
+    course: CourseFlags,
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
@@ -184,11 +184,11 @@ impl Run {
         // One thread: handing little pieces of work to others costs more than the work.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
+        let options = self.course.options(ready.settings.seed)?;
         let mut executor = ready.executor(&self.life)?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
-        let came_of_it =
-            runtime.block_on(drive(&ready, journal, self.speculate.options()?, &mut *executor, quiet))?;
+        let came_of_it = runtime.block_on(drive(&ready, journal, options, &mut *executor, quiet))?;
         drop(executor);
         let report = ready.report(&came_of_it, meter.read());
         if self.json {

@@ -133,7 +133,7 @@ fn report(shown: &Shown, (now, is_held): (f64, bool), only: Option<TaskId>) -> R
             let why = "the run has not begun".to_owned();
             return Some(Waiting { task: name(task), why, is_for_parents: false });
         }
-        let obstacle = Obstacle::of(standing.state(), &shown.instance, task)?;
+        let obstacle = Obstacle::of(standing.state(), &shown.instance, task, now)?;
         let is_for_parents = matches!(obstacle, Obstacle::Parents(_));
         let why = obstacle.explain(&shown.instance).to_string();
         Some(Waiting { task: name(task), why, is_for_parents })

@@ -8,6 +8,7 @@ mod kept;
 mod kills;
 mod life;
 mod output;
+mod rests;
 mod retries;
 mod stops;
 

@@ -3,6 +3,7 @@
 mod damage;
 mod folder;
 mod replay;
+mod rests;
 mod runs;
 
 use std::io::{self, Cursor, Read};
