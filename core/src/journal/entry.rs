@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::digest;
 use crate::engine::{Event, JobId, Record, TaskRun};
 use crate::policy::Decision;
+use crate::runner::Usage;
 use crate::{Instance, NodeId, plain};
 
 /// What a run is about; the first record of its journal.
@@ -88,6 +89,8 @@ pub struct StepEntry {
     pub decisions: Vec<(JobId, Decision)>,
     /// Why attempts failed, or were dropped.
     pub reasons: Vec<(TaskRun, String)>,
+    /// What attempts used.
+    pub usage: Vec<(TaskRun, Usage)>,
 }
 
 /// The state of a run as bytes that only the program which wrote them needs to understand.
@@ -201,13 +204,14 @@ impl Happening {
 }
 
 impl StepEntry {
-    /// The entry of an engine's record.
+    /// The entry of an engine's record, without usage.
     pub fn new(record: &Record, reasons: Vec<(TaskRun, String)>) -> Self {
         Self {
             now: record.now,
             events: record.events.iter().map(Happening::from).collect(),
             decisions: record.decisions.clone(),
             reasons,
+            usage: Vec::new(),
         }
     }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mdts_dag::{Failing, JobGraph, TaskId};
+use mdts_dag::{JobGraph, TaskId};
 use rustc_hash::FxHashSet;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ use super::ledger::{Ledger, Past};
 use super::options::{Orders, RunOptions, Snapshot, Stopper};
 use super::report::{RunEnd, RunReport, TaskOutcome, TaskReport};
 use super::run::{Counted, Progress, Runner};
+use super::stopping::{Stops, Why};
 use super::{Assignment, Executor, Outcome, Report, Reports, stuck};
 use crate::engine::{Command, Engine, Event, JobId, Phase, State, TaskRun};
 use crate::policy::Placer;
@@ -27,6 +28,9 @@ pub(super) const JOB: JobId = JobId::new(0);
 
 /// Reports that are handled in one step at most.
 const TOGETHER: usize = 4096;
+
+/// Longest time between two calls for progress, and between two times in the journal while something runs.
+const PULSE: Duration = Duration::from_secs(1);
 
 /// A run under way.
 pub(super) struct Run<'a, P, E: ?Sized> {
@@ -51,6 +55,7 @@ pub(super) struct Run<'a, P, E: ?Sized> {
     pub(super) now: f64,
     pub(super) attempts: Attempts,
     clocks: Clocks,
+    pub(super) stops: Stops,
     lost: Vec<NodeId>,
     idle_since: Option<Instant>,
     succeeded: usize,
@@ -95,6 +100,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         Ok(Self {
             attempts,
             clocks: Clocks::default(),
+            stops: Stops::default(),
             job,
             instance,
             options,
@@ -136,7 +142,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         loop {
             self.advance()?;
             self.carry_out().await?;
-            self.ledger.compact(self.engine.state(), &self.attempts)?;
+            if self.events.is_empty() {
+                self.ledger.compact(self.engine.state(), &self.attempts);
+            }
             let end = self.end();
             self.show_progress(end.is_some());
             if let Some(end) = end {
@@ -151,6 +159,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
 
     /// Why the run is over, if it is.
     fn end(&self) -> Option<RunEnd> {
+        if !self.stops.is_empty() {
+            return None;
+        }
         if self.engine.state().is_finished() {
             return Some(RunEnd::Complete);
         }
@@ -194,6 +205,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     /// out before they are in the journal.
     fn advance(&mut self) -> Result<()> {
         self.now = self.clock();
+        if self.events.is_empty() {
+            return Ok(());
+        }
         let commands = self.engine.handle(self.now, self.events.drain(..))?;
         self.commands.extend_from_slice(commands);
         self.ledger.keep(&mut self.engine)?;
@@ -221,16 +235,16 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
 
     /// Hands the engine's commands to the executor. While draining, what the executor has not begun is taken back.
     async fn carry_out(&mut self) -> Result<()> {
-        let (mut batch, mut cancelled) = (Vec::new(), self.withdraw_queued());
+        self.withdraw_queued();
+        let mut batch = self.begin_released();
         for command in std::mem::take(&mut self.commands) {
             match command {
-                Command::Start { run, node } => batch.push(self.begin(run, node)),
-                Command::Cancel { run, .. } if self.attempts.cancel(run, self.now) => cancelled.push(run),
+                Command::Start { run, node } => batch.extend(self.begin(run, node)),
+                Command::Cancel { run, node } if self.attempts.cancel(run, self.now) => {
+                    self.stop(vec![run], Why::Over(Some(node)));
+                }
                 _ => {}
             }
-        }
-        if !cancelled.is_empty() {
-            self.cancel(&cancelled).await?;
         }
         if !batch.is_empty() {
             let start = self.executor.start(batch, &self.reports);
@@ -239,36 +253,41 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         Ok(())
     }
 
-    /// While draining: the attempts that the executor has but has not begun. They end here.
-    fn withdraw_queued(&mut self) -> Vec<TaskRun> {
+    /// While draining: ends the attempts that were given to the executor and that it has not begun.
+    fn withdraw_queued(&mut self) {
         if self.drain.is_none() || self.attempts.queued() == 0 {
-            return Vec::new();
+            return;
         }
         let queued = self.attempts.queued_runs();
         for run in &queued {
             self.interrupt(*run);
         }
-        queued
+        self.stop(queued, Why::Over(None));
     }
 
-    fn begin(&mut self, run: TaskRun, node: NodeId) -> Assignment {
-        let queues = self.executor.queues();
-        self.attempts.begin(run, node, self.now, !queues);
-        if !queues {
+    /// The assignment of a new attempt, unless it has to wait for its node.
+    fn begin(&mut self, run: TaskRun, node: NodeId) -> Option<Assignment> {
+        let is_held_back = self.stops.hold_back(run, node);
+        let begins = !is_held_back && !self.executor.queues();
+        self.attempts.begin(run, node, self.now, begins);
+        if is_held_back {
+            return None;
+        }
+        if begins {
             self.start_clocks(run, node, 0.0);
         }
         let assignment = self.assignment(run, node);
         tracing::debug!(task = %assignment.task().name, attempt = run.attempt, ?node, "start");
-        assignment
+        Some(assignment)
     }
 
-    fn assignment(&self, run: TaskRun, node: NodeId) -> Assignment {
+    pub(super) fn assignment(&self, run: TaskRun, node: NodeId) -> Assignment {
         let expected_seconds = self.instance.exec(run.task, node);
         Assignment { run, node, expected_seconds, job: self.job.clone() }
     }
 
     /// Begins to count the time of an attempt that has run for so many seconds.
-    fn start_clocks(&mut self, run: TaskRun, node: NodeId, ran_for: f64) {
+    pub(super) fn start_clocks(&mut self, run: TaskRun, node: NodeId, ran_for: f64) {
         if let Some(timeout) = self.timeout(run.task) {
             self.set_clock(run, Alarm::TimedOut, timeout - ran_for);
         }
@@ -286,7 +305,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         }
     }
 
-    fn timeout(&self, task: TaskId) -> Option<f64> {
+    pub(super) fn timeout(&self, task: TaskId) -> Option<f64> {
         self.job.task(task).run.as_ref()?.timeout
     }
 
@@ -299,6 +318,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         let live = self.attempts.live_runs();
         if let (false, Err(error)) = (live.is_empty(), self.cancel(&live).await) {
             tracing::warn!(%error, "after a failure of the run, some tasks could not be cancelled");
+        }
+        while !self.stops.is_empty() {
+            self.stops.next().await.ok(); // it is over in any case
         }
     }
 
@@ -324,24 +346,42 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     /// Waits for reports, the clock or a stop, and turns what has come into events.
     async fn wait(&mut self) -> Result<()> {
         let wake = self.next_wake()?;
+        let mut gone = None;
         tokio::select! {
             biased;
+            stopped = self.stops.next() => gone = Some(stopped?),
             _ = self.inbox.recv_many(&mut self.received, TOGETHER) => {}
             _ = self.orders.changed() => {}
             () = sleep_until(wake) => {}
         }
         self.now = self.clock();
-        if self.engine.state().next_due().is_some_and(|due| due <= self.now) {
-            self.events.push(Event::Tick);
-        }
+        self.tick();
         let mut received = std::mem::take(&mut self.received);
+        // What has succeeded in time has not timed out.
+        while let Some(report) = (received.len() < TOGETHER).then(|| self.inbox.try_recv().ok()).flatten() {
+            received.push(report);
+        }
         received.drain(..).for_each(|report| self.take(report));
+        if let Some(gone) = gone {
+            self.stopped(gone)?;
+        }
         self.received = received; // keeps its room
         if let Some(reason) = self.broken.take() {
             return Err(Error::Executor(reason));
         }
-        self.take_alarms().await?;
+        self.take_alarms();
         self.obey().await
+    }
+
+    /// Tells the engine the time if a task has rested, and the journal every few seconds: the clock of the run that goes
+    /// on after a kill stands at the last event.
+    fn tick(&mut self) {
+        let state = self.engine.state();
+        let is_due = state.next_due().is_some_and(|due| due <= self.now);
+        let is_old = self.ledger.has_journal() && self.now - state.now() >= PULSE.as_secs_f64();
+        if is_due || is_old && self.attempts.live() > 0 {
+            self.events.push(Event::Tick);
+        }
     }
 
     /// The latest time to wake up at.
@@ -350,12 +390,15 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     /// [`Error::Stuck`] if there is nothing to wait for.
     fn next_wake(&mut self) -> Result<Option<Instant>> {
         let mut wake = self.clocks.next(&self.attempts);
+        if self.progress.is_some() || self.ledger.has_journal() && self.attempts.live() > 0 {
+            wake = earlier(wake, Instant::now().checked_add(PULSE));
+        }
         if let Some(deadline) = self.options.deadline {
             wake = earlier(wake, self.begin.checked_add(deadline));
         }
         let rested = self.engine.state().next_due().filter(|_| self.drain.is_none());
         wake = earlier(wake, rested.and_then(|due| self.instant(due)));
-        if self.attempts.live() > 0 || rested.is_some() || !self.inbox.is_empty() {
+        if self.attempts.live() > 0 || rested.is_some() || !self.inbox.is_empty() || !self.stops.is_empty() {
             self.idle_since = None;
             return Ok(wake);
         }
@@ -368,6 +411,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
 
     pub(super) fn take(&mut self, report: Report) {
         match report {
+            Report::Started(run) | Report::Ended(run, _) if self.stops.is_leaving(run) => {}
             Report::Started(run) if self.attempts.started(run, self.now) => {
                 if let Some(node) = self.attempts.running(run).map(|attempt| attempt.node) {
                     self.start_clocks(run, node, 0.0);
@@ -384,7 +428,15 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             Report::Ended(run, Outcome::Final(reason)) if self.attempts.running(run).is_some() => {
                 self.fail(run, reason, true);
             }
-            Report::Started(run) | Report::Ended(run, _) => {
+            Report::Used(run, usage) if self.attempts.running(run).is_some() => {
+                self.attempts.note_usage(run, usage);
+                self.ledger.note_usage(run, usage);
+            }
+            Report::Lost(run) if self.attempts.running(run).is_some() => {
+                tracing::warn!(task = %self.job.task(run.task).name, attempt = run.attempt, "lost");
+                self.interrupt(run);
+            }
+            Report::Started(run) | Report::Used(run, _) | Report::Lost(run) | Report::Ended(run, _) => {
                 tracing::debug!(?run, "a report about an attempt that does not run is ignored");
             }
             Report::NodeLost(node) => {
@@ -402,7 +454,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         }
     }
 
-    fn fail(&mut self, run: TaskRun, reason: String, for_good: bool) {
+    pub(super) fn fail(&mut self, run: TaskRun, reason: String, for_good: bool) {
         tracing::info!(task = %self.job.task(run.task).name, attempt = run.attempt, reason, "failed");
         self.ledger.note(run, &reason);
         let goes_on = self.attempts.is_pair(run.task);
@@ -432,26 +484,15 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         self.options.backoff.seconds(task, failures, graph.retry_delay(task))
     }
 
-    async fn take_alarms(&mut self) -> Result<()> {
+    fn take_alarms(&mut self) {
         let now = Instant::now();
-        let mut timed_out = Vec::new();
         while let Some((run, alarm)) = self.clocks.pop(now, &self.attempts) {
             match alarm {
-                Alarm::TimedOut => timed_out.push(run),
+                _ if self.stops.is_leaving(run) => {}
+                Alarm::TimedOut => self.stop(vec![run], Why::TimedOut),
                 Alarm::Overdue => self.take_overdue(run),
             }
         }
-        if timed_out.is_empty() {
-            return Ok(());
-        }
-        self.cancel(&timed_out).await?;
-        for run in timed_out {
-            let seconds = self.timeout(run.task).unwrap_or_default();
-            let execution = self.job.task(run.task).run.as_ref();
-            let for_good = execution.is_some_and(|execution| !execution.retry.repeats(Failing::Timeout));
-            self.fail(run, format!("timed out after {seconds} s"), for_good);
-        }
-        Ok(())
     }
 
     /// Tells the engine of an attempt that runs for too long, now and whenever it has run for twice as long again.
@@ -482,6 +523,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         RunReport {
             end,
             makespan: self.attempts.last_finish(),
+            retried: self.attempts.retried(),
             speculated: self.attempts.speculated(),
             done_before: self.done_before,
             steps: counted.steps,
@@ -502,7 +544,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         let attempts = self.engine.state().attempts(JOB, task);
         if !attempt.begun {
             let attempts = attempts.saturating_sub(1);
-            return TaskReport { outcome, node: None, start: 0.0, finish: 0.0, attempts };
+            return TaskReport { outcome, node: None, start: 0.0, finish: 0.0, attempts, usage: None };
         }
         TaskReport {
             outcome,
@@ -510,12 +552,13 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             start: attempt.start,
             finish: attempt.finish,
             attempts,
+            usage: attempt.usage,
         }
     }
 }
 
 /// Bounds a call of the executor.
-async fn within<T>(limit: Duration, what: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) async fn within<T>(limit: Duration, what: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
         Err(Error::Executor(format!("{what} tasks did not return within {} s", limit.as_secs_f64())))
     })

@@ -5,6 +5,7 @@ use mdts_dag::TaskId;
 use super::drive::{JOB, Run};
 use super::options::{Stop, TaskOrder};
 use super::report::RunEnd;
+use super::stopping::Why;
 use super::{Executor, Outcome, Report};
 use crate::Result;
 use crate::engine::{Event, Phase, TaskRun};
@@ -20,7 +21,7 @@ impl<P: Placer, E: Executor + ?Sized> Run<'_, P, E> {
         self.orders_seen += new.len();
         for order in new {
             match order {
-                TaskOrder::Cancel(task, reason) => self.drop_task(task, &reason),
+                TaskOrder::Cancel(task, reason) => self.cancel_task(task, reason),
                 TaskOrder::Retry(task) => self.retry_task(task),
             }
         }
@@ -34,9 +35,21 @@ impl<P: Placer, E: Executor + ?Sized> Run<'_, P, E> {
         Ok(())
     }
 
-    /// A task that has not come to its end fails for good.
-    fn drop_task(&mut self, task: TaskId, reason: &str) {
-        let is_open = |phase| matches!(phase, Phase::Waiting | Phase::Ready | Phase::Running);
+    /// A task that has not come to its end fails for good; if it runs, then when it is stopped.
+    fn cancel_task(&mut self, task: TaskId, reason: String) {
+        let runs: Vec<TaskRun> =
+            self.attempts.runs_of(task).into_iter().filter(|run| !self.stops.is_leaving(*run)).collect();
+        if runs.is_empty() {
+            return self.drop_task(task, &reason);
+        }
+        if self.options.fail_fast {
+            self.hold(RunEnd::FailedFast);
+        }
+        self.stop(runs, Why::Dropped(task, reason));
+    }
+
+    pub(super) fn drop_task(&mut self, task: TaskId, reason: &str) {
+        let is_open = |phase| matches!(phase, Phase::Waiting | Phase::Ready | Phase::Running | Phase::Blocked);
         let state = self.engine.state();
         if task.index() >= self.job.len() || state.job_count() > 0 && !is_open(state.phase(JOB, task)) {
             return;
@@ -74,10 +87,11 @@ impl<P: Placer, E: Executor + ?Sized> Run<'_, P, E> {
         self.hold(end);
         self.drain = Some(end);
         let live = self.attempts.live_runs();
-        if live.is_empty() {
+        if live.is_empty() && self.stops.is_empty() {
             return Ok(());
         }
         self.cancel(&live).await?;
+        self.finish_stopping().await?;
         self.now = self.clock();
         // Some may have succeeded in time. Failures are the work of the cancelling.
         while let Ok(report) = self.inbox.try_recv() {

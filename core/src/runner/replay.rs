@@ -36,6 +36,9 @@ impl Replay {
 
     fn step(&mut self, step: &StepEntry) -> Result<()> {
         let record = step.record(&self.instance);
+        for (run, usage) in &step.usage {
+            self.attempts.note_usage(*run, *usage);
+        }
         for event in &record.events {
             match *event {
                 Event::Started(run) => drop(self.attempts.started(run, step.now)),

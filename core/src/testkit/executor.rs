@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::engine::{JobId, Step, TaskRun};
 use crate::runner::{
-    Assignment, Executor, Outcome, Report, Reports, RunEnd, RunOptions, RunReport, Runner, Stop, TaskOutcome,
+    Assignment, Executor, Outcome, Report, Reports, RunEnd, RunOptions, RunReport, Runner, Stop, Stopping,
+    TaskOutcome,
 };
 use crate::{Cluster, Decisions, Instance, Placer, Result, SlotModel};
 
@@ -314,10 +315,13 @@ impl<E: Executor> Executor for Recorder<E> {
         self.executor.start(batch, tapped).await
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
-        self.executor.cancel(runs).await?;
-        note(&self.log, runs.iter().map(|run| Said::Cancel(*run)));
-        Ok(())
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
+        let (stopping, runs, log) = (self.executor.cancel(runs), runs.to_vec(), self.log.clone());
+        Box::pin(async move {
+            stopping.await?;
+            note(&log, runs.iter().map(|run| Said::Cancel(*run)));
+            Ok(())
+        })
     }
 
     fn queues(&self) -> bool {

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::engine::{Step, TaskRun};
 use crate::roles::{Planned, Simulated};
-use crate::runner::{Assignment, Executor, FnExecutor, Outcome, Report, Reports};
+use crate::runner::{Assignment, Executor, FnExecutor, Outcome, Report, Reports, Stopping};
 use crate::{
     Decisions, Instance, NodeId, PartialSchedule, Placement, Placer, Planner, Result, Rng, Schedule,
 };
@@ -176,11 +176,13 @@ impl<E: Executor> Executor for Faulty<E> {
         self.inner.start(batch, reports).await
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
-        if self.fault == Fault::RefusesToCancelTwice {
-            return Err(crate::Error::Executor("it has ended".to_owned()));
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
+        let done = |result| Box::pin(std::future::ready(result));
+        match self.fault {
+            Fault::RefusesToCancelTwice => done(Err(crate::Error::Executor("it has ended".to_owned()))),
+            Fault::RunsOnAfterCancel => done(Ok(())),
+            _ => self.inner.cancel(runs),
         }
-        if self.fault == Fault::RunsOnAfterCancel { Ok(()) } else { self.inner.cancel(runs).await }
     }
 }
 

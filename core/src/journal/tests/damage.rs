@@ -18,6 +18,7 @@ fn entry(number: u32) -> Entry {
         events: vec![Happening::Failed(run)],
         decisions: Vec::new(),
         reasons: vec![(run, "reason ".repeat(60 + number as usize % 7))],
+        usage: Vec::new(),
     })
 }
 
