@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -105,13 +106,13 @@ impl Care {
     /// process's own.
     ///
     /// # Errors
-    /// A sentence for people.
+    /// How the attempt ends then.
     pub(crate) fn start<T>(
         &self,
         launch: &Launch,
         environment: Option<&Environment>,
         spawn: impl FnOnce(Command) -> io::Result<(u32, T)>,
-    ) -> Result<(u32, T), String> {
+    ) -> Result<(u32, T), Ending> {
         let mut state = self.lock();
         let (output, files) = state.pool.take(launch)?;
         let devices = state.give(&launch.needs, self.processors.len());
@@ -134,14 +135,14 @@ impl Care {
             Err(error) => {
                 state.take_back(&devices);
                 output.close(&mut state.pool).ok(); // that it did not start says more
-                Err(format!("cannot start '{}': {error}", launch.program.display()))
+                Err(not_started(launch, &error))
             }
         }
     }
 
     /// The control group that a new process is put into, if it is to have one.
     fn cgroup(&self, launch: &Launch, number: u32) -> Option<Cgroup> {
-        let (folder, limit) = (launch.needs.cgroups.as_ref()?, launch.needs.memory?);
+        let (folder, limit) = (Path::new(launch.needs.cgroups.as_ref()?), launch.needs.memory?);
         let made =
             Cgroup::new(folder, launch.run, limit).and_then(|group| group.take(number).map(|()| group));
         match made {
@@ -291,6 +292,15 @@ impl State {
             }
         }
     }
+}
+
+/// Why there is no process; the system does not tell a missing folder from a missing program.
+fn not_started(launch: &Launch, error: &io::Error) -> Ending {
+    let mut what = format!("cannot start '{}'", launch.program.display());
+    if !launch.directory.is_dir() {
+        _ = write!(what, " in '{}', which is no folder", launch.directory.display());
+    }
+    Ending::not_started(&what, error)
 }
 
 /// Kills all processes of a group.

@@ -5,13 +5,17 @@ use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use mdts_core::engine::TaskRun;
 use rustc_hash::FxHashMap;
-use rustix::process::{Pid, WaitOptions, wait};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Pid, WaitOptions, geteuid, setsid, wait};
 
-use super::protocol::{Ending, Reply, Request, VERSION, receive, send};
-use super::register::Writer;
+use super::protocol::{Ending, PATIENCE, Reply, Request, VERSION, receive, send};
+use super::register::{Writer, ticks_now};
 use crate::care::{Care, kill_group};
 use crate::launch::{Environment, Launch};
 
@@ -29,6 +33,8 @@ struct State {
     register: Writer,
     /// By the number of the process.
     children: FxHashMap<i32, Child>,
+    /// Released attempts whose process has ended, with its number: something of its group may still be ending.
+    lingering: FxHashMap<TaskRun, i32>,
     runner: Option<UnixStream>,
     /// That of the runner.
     environment: Option<Environment>,
@@ -48,11 +54,14 @@ struct Child {
 /// # Errors
 /// The operating system's, if it cannot begin.
 pub fn keep(folder: &Path) -> io::Result<()> {
+    // A session of its own has no terminal: a task that asks it for a password fails instead of being stopped for ever.
+    setsid().ok(); // an error says that somebody has started it by hand
     let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
     let care = Care::new(true, |error| complain("output", &io::Error::other(error.to_owned())))?;
     let state = State {
         register: Writer::open(folder)?,
         children: FxHashMap::default(),
+        lingering: FxHashMap::default(),
         runner: None,
         environment: None,
         care: care.clone(),
@@ -60,20 +69,46 @@ pub fn keep(folder: &Path) -> io::Result<()> {
     let shared = Arc::new(Shared { state: Mutex::new(state), care, has_children: Condvar::new() });
     let waiting = shared.clone();
     std::thread::Builder::new().spawn(move || waiting.wait_for_children())?;
+    if !is_called(&listener)? {
+        return Ok(()); // whoever started it is dead
+    }
     loop {
-        let (runner, _) = listener.accept()?;
-        if let Err(error) = shared.serve(&runner)
-            && error.kind() != io::ErrorKind::UnexpectedEof
-        {
-            complain("the runner", &error);
+        match listener.accept() {
+            Ok((runner, _)) => {
+                if let Err(error) = shared.serve(&runner)
+                    && error.kind() != io::ErrorKind::UnexpectedEof
+                {
+                    complain("the runner", &error);
+                }
+            }
+            Err(error) => {
+                complain("the runner", &error);
+                std::thread::sleep(PAUSE); // the tasks go on in any case
+            }
         }
         let mut state = shared.lock();
-        state.runner = None;
+        state.forget_runner();
         if state.children.is_empty() {
             shared.care.clear();
             return Ok(());
         }
     }
+}
+
+/// Time after something went wrong that may go wrong again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Whether somebody wants to speak to a keeper that has just begun.
+fn is_called(listener: &UnixListener) -> io::Result<bool> {
+    let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+    let called = retry_on_intr(|| poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&patience)))?;
+    Ok(called > 0)
+}
+
+/// Whether the other side is this user, or may do everything anyway.
+fn is_ours(runner: &UnixStream) -> io::Result<bool> {
+    let user = socket_peercred(runner)?.uid;
+    Ok(user == geteuid() || user.is_root())
 }
 
 fn complain(of: &str, error: &io::Error) {
@@ -87,15 +122,22 @@ impl Shared {
 
     /// Does what one runner asks for until it is gone.
     fn serve(&self, runner: &UnixStream) -> io::Result<()> {
+        if !is_ours(runner)? {
+            return Err(io::Error::other("another user wants to be it"));
+        }
         let mut requests = BufReader::new(runner);
+        runner.set_read_timeout(Some(PATIENCE))?;
         loop {
             match receive(&mut requests)? {
                 Request::Hello { version } => {
+                    runner.set_read_timeout(None)?;
+                    let mut state = self.lock();
+                    // With a runner this process does not end, and so the answer holds.
+                    state.runner = Some(runner.try_clone()?);
                     send(&mut &*runner, &Reply::Hello { version: VERSION })?;
                     if version != VERSION {
                         return Err(io::Error::other("it is of another version"));
                     }
-                    self.lock().runner = Some(runner.try_clone()?);
                 }
                 Request::Environment(environment) => self.lock().environment = Some(environment),
                 Request::Launch(launch) => {
@@ -110,6 +152,7 @@ impl Shared {
                     }
                 }
                 Request::Release(run) => self.lock().release(run),
+                Request::Gone(run) => self.lock().gone(run),
             }
         }
     }
@@ -136,6 +179,8 @@ impl Shared {
             let mut state = self.lock();
             state.ended(number, ending);
             if state.children.is_empty() && state.runner.is_none() {
+                state.forget_runner();
+                drop(state);
                 self.care.clear();
                 std::process::exit(0);
             }
@@ -145,17 +190,16 @@ impl Shared {
 
 impl State {
     fn launch(&mut self, launch: &Launch) -> Result<(), Ending> {
+        let from = ticks_now();
         let started = self.care.start(launch, self.environment.as_ref(), |mut command| {
             command.spawn().map(|child| (child.id(), ()))
         });
-        let (number, ()) = started.map_err(Ending::NotStarted)?;
+        let (number, ()) = started?;
         // A task that is in no register could run twice.
-        if let Err(error) = self.register.began(launch.run, number) {
+        if let Err(error) = self.register.began(launch.run, number, from) {
             kill_group(number.cast_signed());
             self.care.ended(number.cast_signed(), Ending::Signal(0));
-            return Err(Ending::Refused(format!(
-                "the beginning of tasks cannot be recorded: {error}; make room, then go on with --resume"
-            )));
+            return Err(Ending::Refused(format!("the beginning of tasks cannot be recorded: {error}")));
         }
         self.children.insert(number.cast_signed(), Child { run: launch.run, is_released: false });
         Ok(())
@@ -178,15 +222,34 @@ impl State {
     fn ended(&mut self, number: Pid, ending: Ending) {
         let number = number.as_raw_nonzero().get();
         let Some(child) = self.children.remove(&number) else { return };
-        if !child.is_released {
+        let ending = if child.is_released && self.runner.is_some() {
+            // The runner gives what is left of the group the time to end well.
+            self.lingering.insert(child.run, number);
+            ending
+        } else {
             kill_group(number); // what the task has left behind
-        }
-        let ending = self.care.ended(number, ending);
+            self.care.ended(number, ending)
+        };
         // Without a line in the register the end is still told to the runner; only a later one would not know it.
         if let Err(error) = self.register.ended(child.run, &ending) {
             complain("the register", &error);
         }
         self.tell(&Reply::Ended(child.run, ending));
+    }
+
+    fn gone(&mut self, run: TaskRun) {
+        if let Some(number) = self.lingering.remove(&run) {
+            self.care.ended(number, Ending::Signal(0));
+        }
+    }
+
+    /// Nobody ends any more what earlier runners wanted to end.
+    fn forget_runner(&mut self) {
+        self.runner = None;
+        for number in std::mem::take(&mut self.lingering).into_values() {
+            kill_group(number);
+            self.care.ended(number, Ending::Signal(0));
+        }
     }
 
     fn tell(&mut self, reply: &Reply) {
