@@ -62,6 +62,8 @@ struct Attempt {
     has_complained: bool,
     /// Most bytes, if they are to be looked at here.
     memory: Option<u64>,
+    /// Most bytes that were seen.
+    peak: u64,
     cgroup: Option<Cgroup>,
     devices: Given,
     /// What it was killed for.
@@ -127,8 +129,16 @@ impl Care {
                 // What the system itself watches needs no looking at.
                 let memory = launch.needs.memory.filter(|_| cgroup.is_none());
                 let run = launch.run;
-                let attempt =
-                    Attempt { run, output, has_complained: false, memory, cgroup, devices, verdict: None };
+                let attempt = Attempt {
+                    run,
+                    output,
+                    has_complained: false,
+                    memory,
+                    peak: 0,
+                    cgroup,
+                    devices,
+                    verdict: None,
+                };
                 state.attempts.insert(number.cast_signed(), attempt);
                 Ok((number, child))
             }
@@ -179,6 +189,13 @@ impl Care {
             Some(verdict) if ending != Ending::Exit(0) => verdict,
             _ => ending,
         }
+    }
+
+    /// Most bytes of memory that an attempt which runs was seen to use, with all its processes; 0 if nobody looked.
+    pub(crate) fn peak_memory(&self, number: i32) -> u64 {
+        let state = self.lock();
+        let Some(attempt) = state.attempts.get(&number) else { return 0 };
+        attempt.cgroup.as_ref().and_then(Cgroup::peak).unwrap_or(attempt.peak)
     }
 
     /// Looks at all that runs; tells when to look again.
@@ -285,6 +302,7 @@ impl State {
         for (leader, members) in members {
             let Some(attempt) = self.attempts.get_mut(leader) else { continue };
             let Some(limit) = attempt.memory else { continue };
+            attempt.peak = attempt.peak.max(processes.resident(members));
             if let Some(used) = processes.excess(members, limit) {
                 attempt.verdict.get_or_insert(Ending::Memory { used, limit });
                 kill_group(*leader);

@@ -311,6 +311,9 @@ async fn attempt(
             process::run(&assignment, &setting, keeper, cancelled, &reports).await
         }
     };
+    if let Some(usage) = keeper.as_deref().and_then(|keeper| keeper.used(run)) {
+        reports.send(Report::Used(run, usage));
+    }
     if let Some(outcome) = outcome {
         reports.send(Report::Ended(run, outcome));
     }

@@ -142,7 +142,11 @@ fn conclude(
             None
         }
         Ok(ending) => Some(judge(assignment, setting, &ending)),
-        Err(_) => Some(Outcome::Failure("the keeper of the tasks was killed".to_owned())),
+        Err(_) => {
+            // The keeper of the tasks was killed, and they with it; another one is started for the next.
+            reports.send(Report::Lost(assignment.run));
+            None
+        }
     }
 }
 

@@ -229,7 +229,8 @@ impl Storage for FileStorage {
         match write() {
             Ok(file) => {
                 // The new name is on disk when the folder is; what was under it before is gone in any case.
-                self.is_name_unsynced = File::open(&self.folder.path).and_then(|folder| folder.sync_all()).is_err();
+                self.is_name_unsynced =
+                    File::open(&self.folder.path).and_then(|folder| folder.sync_all()).is_err();
                 self.hold(Arc::new(file))
             }
             Err(error) => {

@@ -34,7 +34,8 @@ pub fn amend(
         return Err(wrong("the run has not begun; there is nothing in it to change"));
     }
     let events = std::iter::once(&Event::Held).chain(events).map(Happening::from).collect();
-    let step = StepEntry { now: replay.state.now(), events, decisions: Vec::new(), reasons, usage: Vec::new() };
+    let step =
+        StepEntry { now: replay.state.now(), events, decisions: Vec::new(), reasons, usage: Vec::new() };
     journal.append(&Entry::Step(step))?;
     journal.append(&Entry::Ended { at_ms: wall_ms(), why: why.to_owned() })?;
     journal.sync()?;

@@ -558,7 +558,11 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
 }
 
 /// Bounds a call of the executor.
-pub(super) async fn within<T>(limit: Duration, what: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) async fn within<T>(
+    limit: Duration,
+    what: &str,
+    call: impl Future<Output = Result<T>>,
+) -> Result<T> {
     tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
         Err(Error::Executor(format!("{what} tasks did not return within {} s", limit.as_secs_f64())))
     })

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{RunEnd, Usage};
 use super::attempts::Attempts;
 use super::replay::Replay;
+use super::{RunEnd, Usage};
 use crate::engine::{Engine, Record, State, TaskRun};
 use crate::journal::{Entry, Journal, Snapshot, StepEntry, Torn, digest, wall_ms};
 use crate::policy::Placer;

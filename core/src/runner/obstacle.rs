@@ -84,9 +84,7 @@ impl<'a> Obstacles<'a> {
         let job = JobId::default();
         match state.phase(job, task) {
             Phase::Running | Phase::Done | Phase::Failed => None,
-            Phase::Blocked => {
-                Some(failed_ancestor(state, instance, task).map_or(GivenUp, Failed))
-            }
+            Phase::Blocked => Some(failed_ancestor(state, instance, task).map_or(GivenUp, Failed)),
             Phase::Waiting => {
                 if let Some(until) = state.rests_until(job, task) {
                     let attempt = state.attempts(job, task) + 1;

@@ -49,7 +49,8 @@ impl<P: Placer, E: Executor + ?Sized> Run<'_, P, E> {
     }
 
     pub(super) fn drop_task(&mut self, task: TaskId, reason: &str) {
-        let is_open = |phase| matches!(phase, Phase::Waiting | Phase::Ready | Phase::Running | Phase::Blocked);
+        let is_open =
+            |phase| matches!(phase, Phase::Waiting | Phase::Ready | Phase::Running | Phase::Blocked);
         let state = self.engine.state();
         if task.index() >= self.job.len() || state.job_count() > 0 && !is_open(state.phase(JOB, task)) {
             return;

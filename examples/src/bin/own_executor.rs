@@ -95,6 +95,7 @@ mod tests {
             succeed: |task| task.seconds(0.01),
             fail: |task| task.seconds(0.01).kind("broken"),
             linger: |task| task.seconds(600.0),
+            linger_once: None,
             running: None,
         };
         let checked = check_executor(|_| Ok(Pool::default()), &tasks, Duration::from_secs(30)).await;

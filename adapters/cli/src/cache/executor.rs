@@ -230,6 +230,12 @@ mod tests {
             let cache = cache.map_err(|error| mdts_core::Error::Executor(error.to_string()))?;
             Ok(Cached::new(Box::new(inside), cache, Arc::default()))
         };
-        check_executor(make, &SampleTasks::default(), Duration::from_mins(1)).await
+        let tasks = SampleTasks {
+            linger_once: Some(|task| {
+                task.command(["sh", "-c", "test $MDTS_ATTEMPT -gt 1 || exec sleep 600"])
+            }),
+            ..SampleTasks::default()
+        };
+        check_executor(make, &tasks, Duration::from_mins(1)).await
     }
 }

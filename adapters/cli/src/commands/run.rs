@@ -131,6 +131,10 @@ struct Report<'a> {
     overhead_per_task_us: f64,
     /// Null where the system does not tell.
     peak_memory_mib: Option<f64>,
+    /// Processor time of the last attempts of all tasks, as far as known; null if of none.
+    tasks_cpu_seconds: Option<f64>,
+    /// Most memory of one of them; null if it is of none known.
+    tasks_peak_memory_mib: Option<f64>,
     /// Tasks that did not run because the cache had their outputs.
     cached: usize,
     /// Tasks that were done before this process went on with the run.
@@ -459,7 +463,11 @@ impl Ready {
             reason,
             log: self.emulate.is_none().then(|| self.log(graph, run, task)).filter(|log| log.exists()),
         });
+        let used = || run.tasks.iter().filter_map(|task| task.usage);
+        let most = used().map(|usage| usage.peak_memory).max();
         Report {
+            tasks_cpu_seconds: most.map(|_| used().map(|usage| usage.cpu_seconds).sum()),
+            tasks_peak_memory_mib: most.map(|bytes| bytes as f64 / f64::from(1 << 20)),
             dag: graph.name(),
             policy: self.plan.policy,
             nodes: self.instance.nodes(),
@@ -601,6 +609,12 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
                 .map_or(String::new(), |m| format!(", {} MiB of memory at most", number(m.round())))
         ),
     );
+    if let (Some(cpu), Some(most)) = (report.tasks_cpu_seconds, report.tasks_peak_memory_mib) {
+        line(
+            "used",
+            format!("{} s of processor time by tasks, {most:.1} MiB of memory by one at most", number(cpu)),
+        );
+    }
     text + &show_failures(report)
 }
 

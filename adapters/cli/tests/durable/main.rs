@@ -11,6 +11,7 @@ mod output;
 mod rests;
 mod retries;
 mod stops;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

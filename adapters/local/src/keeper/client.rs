@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mdts_core::engine::{JobId, TaskRun};
+use mdts_core::runner::Usage;
 use mdts_dag::TaskId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::oneshot;
@@ -41,6 +42,8 @@ pub(crate) struct Keeper {
 #[derive(Debug, Default)]
 struct Waiting {
     ends: FxHashMap<TaskRun, oneshot::Sender<Ending>>,
+    /// What attempts used that have ended, until it is asked for.
+    used: FxHashMap<TaskRun, Usage>,
     /// Ends for which nobody waits so far.
     unclaimed: FxHashMap<TaskRun, Ending>,
     releases: FxHashMap<TaskRun, oneshot::Sender<Option<u32>>>,
@@ -110,6 +113,11 @@ impl Keeper {
         receiver
     }
 
+    /// What an attempt used that has ended.
+    pub(crate) fn used(&self, run: TaskRun) -> Option<Usage> {
+        lock(&self.waiting).used.remove(&run)
+    }
+
     /// Ends an attempt with all that it started; `ends` is what its launch gave.
     pub(crate) async fn end(&self, run: TaskRun, ends: oneshot::Receiver<Ending>, grace: Duration) {
         if let Some(number) = self.release(run).await {
@@ -153,6 +161,7 @@ impl Keeper {
     /// that are gone, runs any more when this returns.
     pub(crate) async fn find(self: &Arc<Self>, runs: &[TaskRun], grace: Duration) -> io::Result<Vec<Found>> {
         let known = register::read(&self.folder)?;
+        lock(&self.waiting).used = register::usage(&self.folder).unwrap_or_default();
         let (mut found, mut strays) = (Vec::new(), Vec::new());
         for run in runs {
             found.push(match known.get(run) {
@@ -225,6 +234,7 @@ fn listen(replies: &UnixStream, waiting: &Mutex<Waiting>, folder: &Path, child: 
         let mut waiting = lock(waiting);
         match reply {
             Reply::Hello { .. } => {}
+            Reply::Used(run, usage) => drop(waiting.used.insert(run, usage)),
             Reply::Ended(run, ending) => waiting.claim(run, ending),
             Reply::Released(run, number) => {
                 if let Some(waits) = waiting.releases.remove(&run) {

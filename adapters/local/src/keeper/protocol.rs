@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use mdts_core::engine::TaskRun;
+use mdts_core::runner::Usage;
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::launch::{Environment, Launch};
 
 /// Both sides must be of one version.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 /// Longest time that one side waits for the other to answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest message in bytes.
@@ -66,6 +67,8 @@ pub(super) enum Request {
 pub(super) enum Reply {
     /// The answer to the first message. All that was asked for by earlier runners is done, and in the register.
     Hello { version: u32 },
+    /// What an attempt has used whose end is told next.
+    Used(TaskRun, Usage),
     /// A process has ended, or never began.
     Ended(TaskRun, Ending),
     /// The answer to [`Request::Release`]: the number of the process, if it runs.

@@ -4,6 +4,7 @@
 //!   keeper PROCESS BOOT
 //!   began JOB TASK ATTEMPT PROCESS FROM TO     when: between these hundredths of a second since the machine was started
 //!   released JOB TASK ATTEMPT
+//!   used JOB TASK ATTEMPT SECONDS CPU BYTES    of the attempt that ends in the next line
 //!   ended JOB TASK ATTEMPT exit|signal NUMBER
 //!   ended JOB TASK ATTEMPT memory USED LIMIT
 //! ```
@@ -14,6 +15,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use mdts_core::engine::{JobId, TaskRun};
+use mdts_core::runner::Usage;
 use mdts_dag::TaskId;
 use rustc_hash::FxHashMap;
 use rustix::process::{Pid, test_kill_process_group};
@@ -47,12 +49,15 @@ impl Writer {
         self.write(format_args!("released {}\n", Id(run)))
     }
 
-    pub(super) fn ended(&mut self, run: TaskRun, ending: &Ending) -> io::Result<()> {
+    pub(super) fn ended(&mut self, run: TaskRun, ending: &Ending, usage: Option<&Usage>) -> io::Result<()> {
+        let used = usage.map_or_else(String::new, |Usage { seconds, cpu_seconds, peak_memory }| {
+            format!("used {} {seconds:.3} {cpu_seconds:.6} {peak_memory}\n", Id(run))
+        });
         match ending {
-            Ending::Exit(code) => self.write(format_args!("ended {} exit {code}\n", Id(run))),
-            Ending::Signal(signal) => self.write(format_args!("ended {} signal {signal}\n", Id(run))),
-            Ending::Memory { used, limit } => {
-                self.write(format_args!("ended {} memory {used} {limit}\n", Id(run)))
+            Ending::Exit(code) => self.write(format_args!("{used}ended {} exit {code}\n", Id(run))),
+            Ending::Signal(signal) => self.write(format_args!("{used}ended {} signal {signal}\n", Id(run))),
+            Ending::Memory { used: most, limit } => {
+                self.write(format_args!("{used}ended {} memory {most} {limit}\n", Id(run)))
             }
             Ending::NotStarted(_) | Ending::Lacking(_) | Ending::Refused(_) => Ok(()),
         }
@@ -174,6 +179,23 @@ pub(super) fn read(folder: &Path) -> io::Result<FxHashMap<TaskRun, Known>> {
     Ok(known)
 }
 
+/// What attempts used that have ended.
+pub(super) fn usage(folder: &Path) -> io::Result<FxHashMap<TaskRun, Usage>> {
+    let bytes = std::fs::read(folder.join(REGISTER))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let used = |line: &str| {
+        let words: Vec<&str> = line.strip_prefix("used ")?.split_whitespace().collect();
+        let [job, task, attempt, seconds, cpu, bytes] = words[..] else { return None };
+        let usage = Usage {
+            seconds: seconds.parse().ok()?,
+            cpu_seconds: cpu.parse().ok()?,
+            peak_memory: bytes.parse().ok()?,
+        };
+        Some((run(job, task, attempt)?, usage))
+    };
+    Ok(text.lines().filter_map(used).collect())
+}
+
 /// The number of the last keeper.
 pub(super) fn last_keeper(folder: &Path) -> Option<u32> {
     let bytes = std::fs::read(folder.join(REGISTER)).ok()?;
@@ -234,13 +256,14 @@ mod tests {
         for task in 0..4 {
             writer.began(attempt(task, 1), own, 0)?;
         }
-        writer.ended(attempt(1, 1), &Ending::Exit(3))?;
+        let usage = Usage { seconds: 1.25, cpu_seconds: 0.5, peak_memory: 4096 };
+        writer.ended(attempt(1, 1), &Ending::Exit(3), Some(&usage))?;
         writer.released(attempt(2, 1))?;
-        writer.ended(attempt(2, 1), &Ending::Signal(15))?;
-        writer.ended(attempt(3, 1), &Ending::Exit(0))?;
+        writer.ended(attempt(2, 1), &Ending::Signal(15), None)?;
+        writer.ended(attempt(3, 1), &Ending::Exit(0), None)?;
         writer.began(attempt(4, 1), own, 0)?;
         let memory = Ending::Memory { used: 30, limit: 20 };
-        writer.ended(attempt(4, 1), &memory)?;
+        writer.ended(attempt(4, 1), &memory, Some(&usage))?;
         writer.began(attempt(3, 1), own, 0)?;
         writer.file.write_all(b"ended 0 0 1 exit")?; // cut
         let known = read(folder.path())?;
@@ -252,7 +275,11 @@ mod tests {
         // Behind the cut line another keeper goes on.
         let mut writer = Writer::open(folder.path())?;
         writer.began(attempt(0, 2), own, 0)?;
-        writer.ended(attempt(0, 2), &Ending::Exit(0))?;
+        assert_eq!(
+            super::usage(folder.path())?,
+            [(attempt(1, 1), usage), (attempt(4, 1), usage)].into_iter().collect()
+        );
+        writer.ended(attempt(0, 2), &Ending::Exit(0), None)?;
         let known = read(folder.path())?;
         assert!(matches!(known[&attempt(0, 1)], Known::Released(_)), "its keeper is gone");
         assert_eq!(known[&attempt(0, 2)], Known::Ended(Ending::Exit(0)));

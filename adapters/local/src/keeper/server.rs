@@ -3,16 +3,20 @@
 use std::io::{self, BufReader};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mdts_core::engine::TaskRun;
+use mdts_core::runner::Usage;
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Pid, WaitOptions, geteuid, setsid, wait};
+use rustix::process::{WaitOptions, geteuid, setsid, wait};
+use wait4::{ResourceUsage, try_wait4_pid};
 
 use super::protocol::{Ending, PATIENCE, Reply, Request, VERSION, receive, send};
 use super::register::{Writer, ticks_now};
@@ -45,6 +49,7 @@ struct State {
 struct Child {
     run: TaskRun,
     is_released: bool,
+    begun: Instant,
 }
 
 /// Runs a keeper in this process until it has neither a runner nor tasks. Its standard input is the socket that runners
@@ -162,22 +167,16 @@ impl Shared {
         loop {
             let none = |state: &mut State| state.children.is_empty();
             drop(self.has_children.wait_while(self.lock(), none).unwrap_or_else(PoisonError::into_inner));
-            let (number, ending) = match wait(WaitOptions::empty()) {
-                Ok(Some((number, status))) => {
-                    let ending = match (status.exit_status(), status.terminating_signal()) {
-                        (Some(code), _) => Ending::Exit(code),
-                        (None, signal) => Ending::Signal(signal.unwrap_or_default()),
-                    };
-                    (number, ending)
-                }
+            let (number, ending, used) = match next_end() {
+                Ok(Some(end)) => end,
                 Ok(None) => continue,
                 Err(error) => {
-                    complain("waiting for tasks", &error.into());
+                    complain("waiting for tasks", &error);
                     std::process::exit(1); // tasks that nobody waits for are those of a dead keeper
                 }
             };
             let mut state = self.lock();
-            state.ended(number, ending);
+            state.ended(number, ending, used);
             if state.children.is_empty() && state.runner.is_none() {
                 state.forget_runner();
                 drop(state);
@@ -186,6 +185,31 @@ impl Shared {
             }
         }
     }
+}
+
+/// Waits for the next process that ends; its number, how it ended and what it used, if the system tells.
+fn next_end() -> io::Result<Option<(i32, Ending, Option<ResourceUsage>)>> {
+    // First who it is, then what it used: no call tells both of any process.
+    let number = match waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+        Ok(status) => status.pid().map(nix::unistd::Pid::as_raw),
+        Err(nix::errno::Errno::EINVAL) => None, // it was killed by a signal that has no name
+        Err(nix::errno::Errno::EINTR) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(number) = number {
+        let Some(used) = try_wait4_pid(number.cast_unsigned())? else { return Ok(None) };
+        let ending = match (used.status.code(), used.status.signal()) {
+            (Some(code), _) => Ending::Exit(code),
+            (None, signal) => Ending::Signal(signal.unwrap_or_default()),
+        };
+        return Ok(Some((number, ending, Some(used.rusage))));
+    }
+    let Some((number, status)) = retry_on_intr(|| wait(WaitOptions::empty()))? else { return Ok(None) };
+    let ending = match status.exit_status() {
+        Some(code) => Ending::Exit(code),
+        None => Ending::Signal(status.terminating_signal().unwrap_or_default()),
+    };
+    Ok(Some((number.as_raw_nonzero().get(), ending, None)))
 }
 
 impl State {
@@ -201,7 +225,8 @@ impl State {
             self.care.ended(number.cast_signed(), Ending::Signal(0));
             return Err(Ending::Refused(format!("the beginning of tasks cannot be recorded: {error}")));
         }
-        self.children.insert(number.cast_signed(), Child { run: launch.run, is_released: false });
+        let child = Child { run: launch.run, is_released: false, begun: Instant::now() };
+        self.children.insert(number.cast_signed(), child);
         Ok(())
     }
 
@@ -219,9 +244,13 @@ impl State {
         self.tell(&Reply::Released(run, number));
     }
 
-    fn ended(&mut self, number: Pid, ending: Ending) {
-        let number = number.as_raw_nonzero().get();
+    fn ended(&mut self, number: i32, ending: Ending, used: Option<ResourceUsage>) {
         let Some(child) = self.children.remove(&number) else { return };
+        let usage = used.map(|used| Usage {
+            seconds: child.begun.elapsed().as_secs_f64(),
+            cpu_seconds: (used.utime + used.stime).as_secs_f64(),
+            peak_memory: used.maxrss.max(self.care.peak_memory(number)),
+        });
         let ending = if child.is_released && self.runner.is_some() {
             // The runner gives what is left of the group the time to end well.
             self.lingering.insert(child.run, number);
@@ -231,8 +260,11 @@ impl State {
             self.care.ended(number, ending)
         };
         // Without a line in the register the end is still told to the runner; only a later one would not know it.
-        if let Err(error) = self.register.ended(child.run, &ending) {
+        if let Err(error) = self.register.ended(child.run, &ending, usage.as_ref()) {
             complain("the register", &error);
+        }
+        if let Some(usage) = usage {
+            self.tell(&Reply::Used(child.run, usage));
         }
         self.tell(&Reply::Ended(child.run, ending));
     }
