@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use mdts_core::Cluster;
 use mdts_core::runner::{Assignment, Outcome, Report, Reports};
 use mdts_dag::{Execution, Failing, JobGraph, RetryRule};
+use rustix::fs::OFlags;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::RecvError;
 use tokio::time::sleep;
@@ -316,7 +318,9 @@ const SHOWN: usize = 300;
 
 /// The last lines of a file that are not empty, on one line.
 fn last_lines(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    // A pipe that somebody has put there must not keep this process waiting for a writer.
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let mut file = File::options().read(true).custom_flags(nonblocking).open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(READ)))?;
     let mut end = Vec::new();
@@ -338,6 +342,15 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_in_the_place_of_output_is_not_waited_for() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a.1.err");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status()?.success());
+        assert_eq!(last_lines(&path).unwrap_or_default(), "");
+        Ok(())
+    }
 
     #[test]
     fn the_end_of_the_output_is_shown() {
