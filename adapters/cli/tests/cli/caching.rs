@@ -155,11 +155,12 @@ fn a_run_killed_again_and_again_keeps_a_cache_that_holds() {
     let task = |i: usize| {
         let input = if i < 4 { "in.txt".to_owned() } else { format!("o{}", i - 4) };
         format!(
-            "  - {{name: t{i}, command: [sh, -c, 'sleep 0.02; cat {input} > o{i}; echo {i} >> o{i}'], \
+            "  - {{name: t{i}, command: [sh, -c, 'sleep 0.02; cat {input} > $$.{i}; echo {i} >> $$.{i}; mv $$.{i} o{i}'], \
              inputs: [{input}], outputs: [o{i}]}}\n"
         )
     };
     let tasks: String = (0..40).map(task).collect();
+    // Without a journal tasks outlive a killed run: what they write appears in one piece.
     folder.write("flow.yaml", format!("name: many\ntasks:\n{tasks}")).write("in.txt", "in\n");
     for round in 0..12 {
         let mut child = folder.command(&RUN);

@@ -64,7 +64,11 @@ fn flags_say_how_long_and_when_a_run_gives_up() {
     assert!(begin.elapsed() >= Duration::from_millis(200 + 300 + 300));
 
     std::fs::remove_file(bench.path("ran")).expect("it ran");
-    let fast = json(&bench.call(&[&base[..], &["--fail-fast"]].concat()));
+    std::fs::remove_file(bench.path("go")).expect("it is there");
+    let fast = bench.command(&[&base[..], &["--fail-fast"]].concat()).spawn().expect("mdts runs");
+    std::thread::sleep(Duration::from_secs(1)); // by now one task has failed, and the other is let go
+    std::fs::write(bench.path("go"), "").expect("written");
+    let fast = json(&fast.wait_with_output().expect("it ends"));
     assert_eq!((&fast["end"], &fast["failed"]), (&"failed-fast".into(), &1.into()));
     assert!(!bench.path("ran").exists());
 

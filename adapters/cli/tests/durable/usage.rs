@@ -55,6 +55,7 @@ fn the_end_that_is_forecast_in_the_middle_is_about_right() {
     let begin = Instant::now();
     let run = bench.command(&args).spawn().expect("mdts runs");
     let status = || json(&bench.call(&["status", "--journal", "run", "--json"]));
+    wait_until(|| bench.path("run/events").exists());
     wait_until(|| status()["succeeded"].as_u64() >= Some(8));
     let status = status();
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} in {status}"));

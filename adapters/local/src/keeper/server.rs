@@ -178,8 +178,8 @@ impl Shared {
             let mut state = self.lock();
             state.ended(number, ending, used);
             if state.children.is_empty() && state.runner.is_none() {
+                // With the lock held: what a dead runner has asked for last must not begin while this process ends.
                 state.forget_runner();
-                drop(state);
                 self.care.clear();
                 std::process::exit(0);
             }
@@ -197,7 +197,13 @@ fn next_end() -> io::Result<Option<(i32, Ending, Option<ResourceUsage>)>> {
         Err(error) => return Err(error.into()),
     };
     if let Some(number) = number {
-        let Some(used) = try_wait4_pid(number.cast_unsigned())? else { return Ok(None) };
+        let used = match try_wait4_pid(number.cast_unsigned()) {
+            Ok(Some(used)) => used,
+            Ok(None) => return Ok(None),
+            // Whoever could not begin its program is waited for by whoever started it.
+            Err(error) if error.raw_os_error() == Some(nix::libc::ECHILD) => return Ok(None),
+            Err(error) => return Err(error),
+        };
         let ending = match (used.status.code(), used.status.signal()) {
             (Some(code), _) => Ending::Exit(code),
             (None, signal) => Ending::Signal(signal.unwrap_or_default()),
