@@ -234,8 +234,10 @@ fn listen(replies: &UnixStream, waiting: &Mutex<Waiting>, folder: &Path, child: 
         let mut waiting = lock(waiting);
         match reply {
             Reply::Hello { .. } => {}
-            Reply::Used(run, usage) => drop(waiting.used.insert(run, usage)),
-            Reply::Ended(run, ending) => waiting.claim(run, ending),
+            Reply::Ended(run, ending, usage) => {
+                waiting.used.extend(usage.map(|usage| (run, usage)));
+                waiting.claim(run, ending);
+            }
             Reply::Released(run, number) => {
                 if let Some(waits) = waiting.releases.remove(&run) {
                     waits.send(number).ok(); // an error says that nobody waits any more

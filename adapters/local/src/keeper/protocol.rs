@@ -67,10 +67,8 @@ pub(super) enum Request {
 pub(super) enum Reply {
     /// The answer to the first message. All that was asked for by earlier runners is done, and in the register.
     Hello { version: u32 },
-    /// What an attempt has used whose end is told next.
-    Used(TaskRun, Usage),
-    /// A process has ended, or never began.
-    Ended(TaskRun, Ending),
+    /// A process has ended, or never began; what it used, if the system tells.
+    Ended(TaskRun, Ending, Option<Usage>),
     /// The answer to [`Request::Release`]: the number of the process, if it runs.
     Released(TaskRun, Option<u32>),
 }

@@ -149,7 +149,7 @@ impl Shared {
                     let mut state = self.lock();
                     let had_none = state.children.is_empty();
                     if let Err(ending) = state.launch(&launch) {
-                        state.tell(&Reply::Ended(launch.run, ending));
+                        state.tell(&Reply::Ended(launch.run, ending, None));
                     }
                     drop(state);
                     if had_none {
@@ -269,10 +269,7 @@ impl State {
         if let Err(error) = self.register.ended(child.run, &ending, usage.as_ref()) {
             complain("the register", &error);
         }
-        if let Some(usage) = usage {
-            self.tell(&Reply::Used(child.run, usage));
-        }
-        self.tell(&Reply::Ended(child.run, ending));
+        self.tell(&Reply::Ended(child.run, ending, usage));
     }
 
     fn gone(&mut self, run: TaskRun) {
