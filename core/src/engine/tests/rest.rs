@@ -9,7 +9,9 @@ fn chain() -> Result<Arc<Instance>, Error> {
     let mut job = JobGraph::builder("chain");
     for (name, parent) in [("a", None), ("b", Some("a")), ("c", Some("b")), ("d", None)] {
         let task = job.task(Task::new(name).seconds(1.0).retries(2))?;
-        parent.iter().for_each(|parent| job.depend_on(task, *parent, 0.0));
+        if let Some(parent) = parent {
+            job.depend_on(task, parent, 0.0);
+        }
     }
     let cluster = Cluster::identical(1, SlotModel::Exclusive)?;
     Ok(Arc::new(Instance::new(job.build()?.freeze().into(), cluster.into(), DataModel::Edges)?))
