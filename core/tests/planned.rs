@@ -194,3 +194,27 @@ fn a_plan_made_before_is_followed_first() -> Result<()> {
     assert_eq!(again.len(), 2, "on both nodes at once: {again:?}");
     Ok(())
 }
+
+#[test]
+fn a_new_plan_leaves_out_what_rests() -> Result<()> {
+    // a -> b on m0, then c and d; a rests for long; late, the rest is planned anew without a and b.
+    let mut job = JobGraph::builder("rests");
+    let a = job.task(Task::new("a").times([("m0", 1.0)]).retries(1))?;
+    let b = job.task(Task::new("b").times([("m0", 1.0)]))?;
+    job.depend(b, a, 0.0);
+    for name in ["c", "d"] {
+        job.task(Task::new(name).times([("m0", 2.0)]))?;
+    }
+    let instance = on_nodes(&job.build()?, 2)?;
+    let mut engine = Engine::new(instance.cluster(), planned().replan_when_late(0.01), false);
+    assert_eq!(engine.handle(0.0, [Event::Submitted(instance.clone())])?, [start(0, 1, 0)]);
+    let failed = Event::FailedUntil { run: run(0, 1), until: 50.0 };
+    assert_eq!(engine.handle(1.0, [failed])?, [start(2, 1, 0)], "c does not wait for a and b");
+    assert_eq!(engine.handle(3.0, [Event::Finished(run(2, 1))])?, [start(3, 1, 0)]);
+    assert_eq!(engine.handle(9.0, [Event::Finished(run(3, 1))])?, [], "late, and nothing else to do");
+    assert_eq!(engine.handle(50.0, [Event::Tick])?, [start(0, 2, 0)], "planned when it is ready");
+    assert_eq!(engine.handle(51.0, [Event::Finished(run(0, 2))])?, [start(1, 1, 0)]);
+    let done = Command::JobDone { job: JOB, succeeded: true };
+    assert_eq!(engine.handle(52.0, [Event::Finished(run(1, 1))])?, [done]);
+    Ok(())
+}

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use mdts_core::engine::{Speculation, State, Step};
+use mdts_core::engine::{Backoff, Phase, Speculation, State, Step};
 use mdts_core::roles::{Planned, Simulated};
 use mdts_core::sim::{Arrivals, Conditions, Failures, JobTrace, Trace, simulate, simulate_recorded};
 use mdts_core::{
-    Arrival, Cluster, Decisions, Error, Instance, Link, Network, Node, PartialSchedule, Placer, Planner,
-    Result, Rng, Schedule, SlotModel, lower_bounds,
+    Arrival, Cluster, Decisions, Error, Instance, Link, Network, Node, NodeId, PartialSchedule, Placer,
+    Planner, Result, Rng, Schedule, SlotModel, lower_bounds,
 };
 use mdts_dag::{DataModel, JobGraph, Task, TaskId};
 use proptest::prelude::*;
@@ -422,5 +422,67 @@ fn arrival_summary_equals_the_definition() -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// Task by task on the next node.
+#[derive(Debug)]
+struct InTurn;
+
+impl Placer for InTurn {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
+        let nodes = step.instance().nodes();
+        step.ready().iter().for_each(|task| decisions.place(*task, NodeId::new(task.index() / 3 % nodes)));
+        Ok(())
+    }
+}
+
+#[test]
+fn attempts_fail_and_rest_before_they_are_repeated() -> Result<()> {
+    // Chains of three on two nodes; of the last chain, every task asks for no rest.
+    let mut job = JobGraph::builder("faults");
+    for i in 0..60 {
+        let task = Task::new(format!("t{i}")).seconds(1.0).retries(40);
+        let task = job.task(if i < 57 { task } else { task.retry_delay(0.0) })?;
+        if i % 3 > 0 {
+            job.depend(task, TaskId::new(i - 1), 0.0);
+        }
+    }
+    let cluster = Cluster::identical(2, SlotModel::Exclusive)?;
+    let instance = Arc::new(Instance::new(job.build()?.freeze().into(), cluster.into(), DataModel::Edges)?);
+    let backoff = Backoff { first: 10.0, factor: 1.0, most: 10.0, seed: 3 };
+    for contention in [false, true] {
+        let conditions = Conditions { faults: 0.3, backoff, contention, seed: 5, ..Conditions::default() };
+        let arrivals = vec![(0.0, instance.clone())];
+        let (trace, state, records) = simulate_recorded(&arrivals, InTurn, &conditions)?;
+        let again = simulate_recorded(&arrivals, InTurn, &conditions)?;
+        assert_eq!(trace, again.0, "the same seed gives the same faults");
+        assert_eq!(State::replay(instance.cluster(), true, &records)?, state);
+        assert_eq!(trace.jobs[0].schedule().placements().len(), 60, "all succeed in the end");
+        let mut failed = 0;
+        for task in instance.graph().tasks() {
+            assert_eq!(state.phase(0.into(), task), Phase::Done);
+            let attempts: Vec<_> = trace.jobs[0].attempts.iter().filter(|a| a.task == task).collect();
+            for pair in attempts.windows(2) {
+                let rest = pair[1].start - pair[0].finish;
+                let least = if task.index() < 57 { 5.0 } else { 0.0 };
+                assert!(!pair[0].succeeded && rest >= least, "{task:?} rested for {rest} s");
+                failed += 1;
+            }
+        }
+        assert!((10..60).contains(&failed), "{failed} of about 86 attempts failed");
+        assert!(trace.makespan() > 40.0);
+    }
+    // Without retries a fault is the end of a chain.
+    let mut job = JobGraph::builder("for good");
+    for i in 0..60 {
+        job.task(Task::new(format!("t{i}")).seconds(1.0))?;
+    }
+    let cluster = Cluster::identical(2, SlotModel::Exclusive)?;
+    let instance = Arc::new(Instance::new(job.build()?.freeze().into(), cluster.into(), DataModel::Edges)?);
+    let conditions = Conditions { faults: 0.3, backoff, seed: 5, ..Conditions::default() };
+    let trace = simulate(&vec![(0.0, instance)], InTurn, &conditions)?;
+    assert_eq!((trace.jobs[0].attempts.len(), trace.makespan()), (60, 30.0));
+    assert!((30..57).contains(&trace.jobs[0].schedule().placements().len()));
     Ok(())
 }

@@ -40,6 +40,8 @@ pub struct FlatGraph {
     demands: Vec<Demand>,
     /// Empty when no task is ever repeated.
     retries: Vec<u32>,
+    /// NaN where a task says nothing; empty when none does.
+    retry_delays: Vec<f64>,
     topological: Vec<TaskId>,
     level: Vec<u32>,
     depth: u32,
@@ -107,6 +109,7 @@ impl FlatGraph {
             demand: Vec::with_capacity(n),
             demands: vec![Demand::default()],
             retries: Vec::new(),
+            retry_delays: Vec::new(),
             topological: Vec::new(),
             level: Vec::new(),
             depth: 0,
@@ -130,6 +133,10 @@ impl FlatGraph {
         let retries = |task: &Task| task.run.as_deref().map_or(0, |run| run.retries);
         if job.tasks().any(|t| retries(t) > 0) {
             self.retries = job.tasks().map(retries).collect();
+        }
+        let delay = |task: &Task| task.run.as_deref().and_then(|run| run.retry_delay);
+        if job.tasks().any(|task| delay(task).is_some()) {
+            self.retry_delays = job.tasks().map(|task| delay(task).unwrap_or(f64::NAN)).collect();
         }
         for (i, task) in job.tasks().enumerate() {
             self.work.push(match &task.work {
@@ -309,6 +316,12 @@ impl FlatGraph {
     #[inline]
     pub fn retries(&self, task: TaskId) -> u32 {
         self.retries.get(task.index()).copied().unwrap_or(0)
+    }
+
+    /// Seconds between the first failure of `task` and its next attempt, if it says so.
+    #[inline]
+    pub fn retry_delay(&self, task: TaskId) -> Option<f64> {
+        self.retry_delays.get(task.index()).copied().filter(|delay| !delay.is_nan())
     }
 
     /// The tasks that `task` waits for.

@@ -77,6 +77,9 @@ pub struct Execution {
     pub retries: u32,
     /// After which failures it is repeated.
     pub retry: RetryRule,
+    /// Seconds between its first failure and the next attempt, which grow with every further failure; `None`: as the
+    /// runner has it.
+    pub retry_delay: Option<f64>,
     /// Longest run time of one attempt in seconds.
     pub timeout: Option<f64>,
 }
@@ -154,6 +157,12 @@ impl Task {
     #[must_use]
     pub fn retries(self, retries: u32) -> Self {
         self.with_execution(|run| run.retries = retries)
+    }
+
+    /// Sets the seconds between the first failure and the next attempt.
+    #[must_use]
+    pub fn retry_delay(self, seconds: f64) -> Self {
+        self.with_execution(|run| run.retry_delay = Some(seconds))
     }
 
     /// Sets the longest run time of one attempt, in seconds.

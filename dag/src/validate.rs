@@ -51,6 +51,9 @@ fn check_task(task: &Task) -> Result<()> {
             return Err(Error::BadNumber { place: place(), what: "gang", value: 0.0, expected });
         }
     }
+    if let Some(delay) = task.run.as_deref().and_then(|run| run.retry_delay) {
+        at_least_zero(delay, "retry_delay", place)?;
+    }
     if let Some(timeout) = task.run.as_deref().and_then(|run| run.timeout)
         && (timeout.is_nan() || timeout <= 0.0)
     {

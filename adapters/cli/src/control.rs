@@ -37,6 +37,8 @@ pub(crate) enum Request {
     Cancel,
     /// Cancel these tasks for good.
     CancelTasks(Vec<u32>),
+    /// Let these tasks run again, which have failed.
+    RetryTasks(Vec<u32>),
 }
 
 /// Does what others ask of this run; the socket goes when it is dropped.
@@ -99,6 +101,7 @@ fn obey(request: Request, stopper: &Stopper) {
             tracing::warn!("told by mdts cancel: cancelling what runs");
             stopper.stop(Stop::Cancel);
         }
+        Request::RetryTasks(tasks) => stopper.retry_tasks(tasks.into_iter().map(TaskId::from)),
         Request::CancelTasks(tasks) => stopper.cancel_tasks(tasks.into_iter().map(TaskId::from), CANCELLED),
     }
 }

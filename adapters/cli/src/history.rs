@@ -1,5 +1,6 @@
 //! The history of run times that `--history` names: unknown run times are predicted from it, runs are added to it.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,9 +65,20 @@ pub(crate) fn fill_if_there(job: Job, settings: &Settings) -> Result<Job> {
 /// As for [`open`] and [`save`].
 pub(crate) fn learn(job: &Job, cluster: &Cluster, report: &RunReport, settings: &Settings) -> Result<()> {
     let Some(path) = settings.history.as_deref() else { return Ok(()) };
+    let _locked = lock(path)?;
     let mut predictor = open(path, settings.seed)?;
     predictor.learn_run(&job.graph, cluster, report)?;
     save(&predictor, path)
+}
+
+/// Keeps others from adding to a history until what is returned is dropped. The folder is locked, as the file is replaced.
+///
+/// # Errors
+/// [`Error::Output`].
+pub(crate) fn lock(path: &Path) -> Result<File> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let locked = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
+    locked.map_err(|source| Error::Output { path: path.to_owned(), source })
 }
 
 /// The history of this file, or a new one if there is no such file.

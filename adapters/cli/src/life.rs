@@ -1,4 +1,4 @@
-//! Flags about the life of a single task: what its attempts may take, and when it is repeated.
+//! Flags about the life of a single task: what its attempts may take, and when and after what time it is repeated.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +22,10 @@ pub(crate) struct LifeFlags {
     /// After which failures not, where the workflow says nothing
     #[arg(long, value_name = "WHAT,...", value_delimiter = ',', conflicts_with = "resume")]
     never_retry_on: Vec<Failing>,
+    /// Wait so long between a task's first failure and its next attempt, where the workflow says nothing; half of it at
+    /// least, by chance [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = delay, conflicts_with = "resume")]
+    retry_delay: Option<f64>,
     /// Keep at most so much of each stream of a task's output, beginning and end; none: keep all
     #[arg(long, value_name = "SIZE", value_parser = output_limit, default_value = "64MiB")]
     output_limit: OutputLimit,
@@ -39,6 +43,11 @@ pub(crate) struct LifeFlags {
 /// Bytes, or no limit.
 #[derive(Debug, Clone, Copy, Default)]
 struct OutputLimit(Option<u64>);
+
+fn delay(text: &str) -> std::result::Result<f64, String> {
+    let seconds = units::parse_seconds(text)?;
+    if (0.0..1e9).contains(&seconds) { Ok(seconds) } else { Err("expected a time of at least 0".to_owned()) }
+}
 
 fn output_limit(text: &str) -> std::result::Result<OutputLimit, String> {
     /// See [`LocalOptions::output_limit`].
@@ -59,13 +68,15 @@ impl LifeFlags {
     /// # Errors
     /// None is known: the job stays as valid as it was.
     pub(crate) fn fill(&self, job: Job) -> Result<Job> {
-        if self.retries.is_none() && self.retry_on.is_empty() && self.never_retry_on.is_empty() {
+        let says_nothing = self.retries.is_none() && self.retry_delay.is_none();
+        if says_nothing && self.retry_on.is_empty() && self.never_retry_on.is_empty() {
             return Ok(job);
         }
         let graph = job.graph.with_executions(|run| {
             if run.retries == 0 {
                 run.retries = self.retries.unwrap_or(0);
             }
+            run.retry_delay = run.retry_delay.or(self.retry_delay);
             if run.retry.is_default() {
                 run.retry.on.clone_from(&self.retry_on);
                 run.retry.never_on.clone_from(&self.never_retry_on);

@@ -5,6 +5,7 @@ mod cache;
 mod choice;
 mod commands;
 mod control;
+mod course;
 mod error;
 mod forecast;
 mod gantt;

@@ -1,7 +1,6 @@
 //! Second attempts of tasks that run for too long.
 
 use mdts_core::engine::Speculation;
-use mdts_core::runner::RunOptions;
 
 use crate::error::Result;
 
@@ -18,15 +17,15 @@ pub(crate) struct SpeculateFlags {
 }
 
 impl SpeculateFlags {
-    /// How the run behaves.
+    /// When attempts are late, if that is to count.
     ///
     /// # Errors
     /// Numbers out of range.
-    pub(crate) fn options(&self) -> Result<RunOptions> {
-        let Some(factor) = self.speculate else { return Ok(RunOptions::default()) };
+    pub(crate) fn speculation(&self) -> Result<Option<Speculation>> {
+        let Some(factor) = self.speculate else { return Ok(None) };
         let least = self.speculate_after.unwrap_or(Speculation::default().least);
         let speculation = Speculation { factor, least };
         speculation.check()?;
-        Ok(RunOptions { speculation: Some(speculation), ..RunOptions::default() })
+        Ok(Some(speculation))
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -61,6 +62,8 @@ struct Attempt {
     has_complained: bool,
     /// Most bytes, if they are to be looked at here.
     memory: Option<u64>,
+    /// Most bytes that were seen.
+    peak: u64,
     cgroup: Option<Cgroup>,
     devices: Given,
     /// What it was killed for.
@@ -105,13 +108,13 @@ impl Care {
     /// process's own.
     ///
     /// # Errors
-    /// A sentence for people.
+    /// How the attempt ends then.
     pub(crate) fn start<T>(
         &self,
         launch: &Launch,
         environment: Option<&Environment>,
         spawn: impl FnOnce(Command) -> io::Result<(u32, T)>,
-    ) -> Result<(u32, T), String> {
+    ) -> Result<(u32, T), Ending> {
         let mut state = self.lock();
         let (output, files) = state.pool.take(launch)?;
         let devices = state.give(&launch.needs, self.processors.len());
@@ -126,22 +129,30 @@ impl Care {
                 // What the system itself watches needs no looking at.
                 let memory = launch.needs.memory.filter(|_| cgroup.is_none());
                 let run = launch.run;
-                let attempt =
-                    Attempt { run, output, has_complained: false, memory, cgroup, devices, verdict: None };
+                let attempt = Attempt {
+                    run,
+                    output,
+                    has_complained: false,
+                    memory,
+                    peak: 0,
+                    cgroup,
+                    devices,
+                    verdict: None,
+                };
                 state.attempts.insert(number.cast_signed(), attempt);
                 Ok((number, child))
             }
             Err(error) => {
                 state.take_back(&devices);
                 output.close(&mut state.pool).ok(); // that it did not start says more
-                Err(format!("cannot start '{}': {error}", launch.program.display()))
+                Err(not_started(launch, &error))
             }
         }
     }
 
     /// The control group that a new process is put into, if it is to have one.
     fn cgroup(&self, launch: &Launch, number: u32) -> Option<Cgroup> {
-        let (folder, limit) = (launch.needs.cgroups.as_ref()?, launch.needs.memory?);
+        let (folder, limit) = (Path::new(launch.needs.cgroups.as_ref()?), launch.needs.memory?);
         let made =
             Cgroup::new(folder, launch.run, limit).and_then(|group| group.take(number).map(|()| group));
         match made {
@@ -178,6 +189,13 @@ impl Care {
             Some(verdict) if ending != Ending::Exit(0) => verdict,
             _ => ending,
         }
+    }
+
+    /// Most bytes of memory that an attempt which runs was seen to use, with all its processes; 0 if nobody looked.
+    pub(crate) fn peak_memory(&self, number: i32) -> u64 {
+        let state = self.lock();
+        let Some(attempt) = state.attempts.get(&number) else { return 0 };
+        attempt.cgroup.as_ref().and_then(Cgroup::peak).unwrap_or(attempt.peak)
     }
 
     /// Looks at all that runs; tells when to look again.
@@ -284,6 +302,7 @@ impl State {
         for (leader, members) in members {
             let Some(attempt) = self.attempts.get_mut(leader) else { continue };
             let Some(limit) = attempt.memory else { continue };
+            attempt.peak = attempt.peak.max(processes.resident(members));
             if let Some(used) = processes.excess(members, limit) {
                 attempt.verdict.get_or_insert(Ending::Memory { used, limit });
                 kill_group(*leader);
@@ -291,6 +310,15 @@ impl State {
             }
         }
     }
+}
+
+/// Why there is no process; the system does not tell a missing folder from a missing program.
+fn not_started(launch: &Launch, error: &io::Error) -> Ending {
+    let mut what = format!("cannot start '{}'", launch.program.display());
+    if !launch.directory.is_dir() {
+        _ = write!(what, " in '{}', which is no folder", launch.directory.display());
+    }
+    Ending::not_started(&what, error)
 }
 
 /// Kills all processes of a group.

@@ -97,9 +97,12 @@ impl Cgroup {
         if kills.trim() == "0" {
             return None;
         }
-        let peak = fs::read_to_string(self.path.join("memory.peak")).ok(); // since Linux 5.19
-        let used = peak.and_then(|peak| peak.trim().parse().ok()).unwrap_or(self.limit);
-        Some(Ending::Memory { used, limit: self.limit })
+        Some(Ending::Memory { used: self.peak().unwrap_or(self.limit), limit: self.limit })
+    }
+
+    /// Most bytes that the attempt has used; since Linux 5.19.
+    pub(crate) fn peak(&self) -> Option<u64> {
+        fs::read_to_string(self.path.join("memory.peak")).ok()?.trim().parse().ok()
     }
 
     fn write(&self, file: &str, text: &str) -> io::Result<()> {

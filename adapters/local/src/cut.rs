@@ -7,6 +7,7 @@
 //!   beginning | mark | hole ............ | end      while it is written
 //!   beginning | mark | end                          afterwards
 //! ```
+//! Where files have no holes, all behind the mark is cut off; what is written next follows there, as tasks append.
 
 use std::fs::File;
 use std::io;
@@ -14,6 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 /// Holes begin and end at multiples of this, which suits the blocks of all file systems.
 const BLOCK: u64 = 64 << 10;
@@ -25,9 +27,11 @@ const MARK: u64 = 64;
 /// What has been cut out of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// Where the hole begins and ends.
+    /// Where the hole begins and ends; there is none if that is the same.
     from: u64,
     to: u64,
+    /// Bytes that are in the file no more.
+    left_out: u64,
 }
 
 /// Cuts the middle out of `file` if more than `limit` bytes of it are on disk; tells what is cut out now. A quarter of
@@ -36,6 +40,19 @@ pub(crate) struct Cut {
 /// # Errors
 /// The operating system's.
 pub(crate) fn bound(file: &File, limit: u64, cut: Option<Cut>) -> io::Result<Option<Cut>> {
+    bound_by(punch, file, limit, cut)
+}
+
+fn punch(file: &File, from: u64, length: u64) -> rustix::io::Result<()> {
+    fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, from, length)
+}
+
+fn bound_by(
+    punch: impl FnOnce(&File, u64, u64) -> rustix::io::Result<()>,
+    file: &File,
+    limit: u64,
+    cut: Option<Cut>,
+) -> io::Result<Option<Cut>> {
     let about = file.metadata()?;
     let there = cut.map_or(about.len(), |cut| about.len() - (cut.to - cut.from).min(about.len()));
     // Where holes are not really holes, the file's own size counts.
@@ -45,14 +62,17 @@ pub(crate) fn bound(file: &File, limit: u64, cut: Option<Cut>) -> io::Result<Opt
     let whole = |bytes: u64| bytes / BLOCK * BLOCK;
     let from = whole(limit / 4).max(BLOCK);
     let to = whole(about.len() - limit / 2).max(from);
-    match fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, from, to - from) {
-        Ok(()) => {}
-        // Without holes the end goes, too; what is written from now on lies behind where it was.
-        Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(from)?,
+    let cut = match punch(file, from, to - from) {
+        Ok(()) => Cut { from, to, left_out: to - from },
+        Err(Errno::OPNOTSUPP) => {
+            file.set_len(from)?;
+            let before = cut.map_or(0, |cut| cut.left_out);
+            Cut { from, to: from, left_out: before + about.len() - from }
+        }
         Err(error) => return Err(error.into()),
-    }
-    write_mark(file, from, to - from)?;
-    Ok(Some(Cut { from, to }))
+    };
+    write_mark(file, from, cut.left_out)?;
+    Ok(Some(cut))
 }
 
 fn write_mark(file: &File, at: u64, left_out: u64) -> io::Result<()> {
@@ -67,6 +87,9 @@ fn write_mark(file: &File, at: u64, left_out: u64) -> io::Result<()> {
 /// The operating system's.
 pub(crate) fn close(file: &File, path: &Path, cut: Cut) -> io::Result<()> {
     let length = file.metadata()?.len();
+    if cut.from == cut.to {
+        return Ok(());
+    }
     if length <= cut.to {
         return file.set_len(cut.from.min(length)); // somebody has made it shorter
     }
@@ -124,6 +147,30 @@ mod tests {
             assert!(text.contains(&mark), "{mark}");
             assert_eq!(std::fs::read_dir(folder.path())?.count(), 1);
         }
+        Ok(())
+    }
+
+    #[test]
+    fn without_holes_what_is_written_next_follows_the_mark() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("t.1.out");
+        std::fs::write(&path, "first\n")?;
+        let mut task = File::options().append(true).open(&path)?;
+        let file = File::options().read(true).write(true).open(&path)?;
+        let (mut cut, mut written) = (None, 6);
+        for _ in 0..40 {
+            let line = [b'x'; 50_000];
+            task.write_all(&line)?;
+            written += line.len();
+            cut = bound_by(|_, _, _| Err(Errno::OPNOTSUPP), &file, SMALLEST, cut)?;
+        }
+        task.write_all(b"\nlast\n")?;
+        close(&file, &path, cut.ok_or_else(|| io::Error::other("nothing was cut"))?)?;
+        let text = std::fs::read_to_string(&path)?;
+        assert!(text.len() as u64 <= SMALLEST && text.starts_with("first\n") && text.ends_with("\nlast\n"));
+        assert!(!text.contains('\0'));
+        let left_out = written + "\nlast\n".len() - text.len();
+        assert!(text.contains(&format!("\n[mdts: {left_out:>20} bytes of output")), "{left_out}");
         Ok(())
     }
 

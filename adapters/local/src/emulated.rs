@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use mdts_core::engine::TaskRun;
-use mdts_core::runner::{Assignment, Executor, FnExecutor, Outcome, Reports};
+use mdts_core::runner::{Assignment, Executor, FnExecutor, Outcome, Reports, Stopping};
 use mdts_core::{Error, Result};
 
 type Sleep = std::pin::Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -55,7 +55,7 @@ impl Executor for EmulatedExecutor {
         self.sleeps.start(batch, reports).await
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
-        self.sleeps.cancel(runs).await
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
+        self.sleeps.cancel(runs)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use mdts_core::engine::TaskRun;
-use mdts_core::runner::{Assignment, Executor, Report, Reports};
+use mdts_core::runner::{Assignment, Executor, Report, Reports, Stopping};
 use mdts_core::{Cluster, Error, Result};
 use mdts_dag::JobGraph;
 use rustc_hash::FxHashMap;
@@ -264,7 +264,7 @@ impl Executor for LocalExecutor {
         Ok(kept)
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
         let stopping: Vec<JoinHandle<()>> = runs
             .iter()
             .filter_map(|run| self.running.remove(run))
@@ -273,10 +273,12 @@ impl Executor for LocalExecutor {
                 running.handle
             })
             .collect();
-        for handle in stopping {
-            handle.await.map_err(|error| Error::Executor(error.to_string()))?;
-        }
-        Ok(())
+        Box::pin(async move {
+            for handle in stopping {
+                handle.await.map_err(|error| Error::Executor(error.to_string()))?;
+            }
+            Ok(())
+        })
     }
 
     /// Attempts beyond the processes allowed wait.
@@ -309,6 +311,9 @@ async fn attempt(
             process::run(&assignment, &setting, keeper, cancelled, &reports).await
         }
     };
+    if let Some(usage) = keeper.as_deref().and_then(|keeper| keeper.used(run)) {
+        reports.send(Report::Used(run, usage));
+    }
     if let Some(outcome) = outcome {
         reports.send(Report::Ended(run, outcome));
     }

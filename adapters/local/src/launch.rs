@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use mdts_core::engine::TaskRun;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The variable that tells processes of one attempt from others, as `JOB.TASK.ATTEMPT` in numbers.
 pub(crate) const MARK: &str = "MDTS_RUN";
@@ -19,13 +19,17 @@ pub(crate) type Environment = Vec<(OsString, OsString)>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launch {
     pub(crate) run: TaskRun,
+    #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
     pub(crate) program: PathBuf,
     /// What the program is told it is called, and its arguments.
     pub(crate) arguments: Vec<String>,
+    #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
     pub(crate) directory: PathBuf,
     pub(crate) variables: Vec<(String, String)>,
     /// Where its output goes.
+    #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
     pub(crate) out: PathBuf,
+    #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
     pub(crate) err: PathBuf,
     pub(crate) needs: Needs,
 }
@@ -38,7 +42,7 @@ pub(crate) struct Needs {
     /// Most bytes of memory; `None`: any number.
     pub(crate) memory: Option<u64>,
     /// The control group that holds those of attempts; `None`: memory is watched by looking at processes.
-    pub(crate) cgroups: Option<PathBuf>,
+    pub(crate) cgroups: Option<OsString>,
     /// Thousandths of processors to be bound to; `None`: it may run on all.
     pub(crate) processors: Option<u32>,
     /// GPUs to be given by index.
@@ -74,6 +78,15 @@ impl Launch {
             .process_group(0);
         command
     }
+}
+
+/// A path need not be UTF-8.
+fn write_path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    path.as_os_str().serialize(to)
+}
+
+fn read_path<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+    OsString::deserialize(from).map(PathBuf::from)
 }
 
 /// An attempt as the text in [`MARK`].

@@ -67,6 +67,11 @@ impl Processes {
         None
     }
 
+    /// Bytes that these processes use, what several of them share counted for each.
+    pub(crate) fn resident(&self, members: &[i32]) -> u64 {
+        members.iter().map(|number| self.by_number.get(number).map_or(0, |process| process.resident)).sum()
+    }
+
     /// Bytes that these processes use, if it is more than `limit`.
     pub(crate) fn excess(&self, members: &[i32], limit: u64) -> Option<u64> {
         let resident = |number: &i32| self.by_number.get(number).map_or(0, |process| process.resident);

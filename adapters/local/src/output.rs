@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cut::{self, Cut};
+use crate::keeper::Ending;
 use crate::launch::Launch;
 
 const PREFIX: &str = ".output.";
@@ -49,8 +50,8 @@ impl Pool {
     /// Files for the streams of an attempt, and the same for its process.
     ///
     /// # Errors
-    /// A sentence that names the file which cannot be made.
-    pub(crate) fn take(&mut self, launch: &Launch) -> Result<(Output, [File; 2]), String> {
+    /// How the attempt ends then; it names the file which cannot be made.
+    pub(crate) fn take(&mut self, launch: &Launch) -> Result<(Output, [File; 2]), Ending> {
         let folder = launch.out.parent().unwrap_or(Path::new("."));
         if self.folder != folder {
             self.change_to(folder);
@@ -73,16 +74,17 @@ impl Pool {
         remove_strays(folder);
     }
 
-    fn stream(&mut self, name: &Path) -> Result<(Stream, File), String> {
+    fn stream(&mut self, name: &Path) -> Result<(Stream, File), Ending> {
         let made = self.reuse().map_or_else(|| self.make(), Ok);
-        let (blank, child) = made.map_err(|error| format!("{}: {error}", name.display()))?;
+        let (blank, child) =
+            made.map_err(|error| Ending::not_started(&name.display().to_string(), &error))?;
         Ok((Stream { blank, name: name.to_owned(), is_named: false, cut: None }, child))
     }
 
     /// A file that an earlier attempt has left empty.
     fn reuse(&mut self) -> Option<(Blank, File)> {
         while let Some(blank) = self.free.pop() {
-            if let Ok(child) = File::options().write(true).open(&blank.path)
+            if let Ok(child) = open_for_task(&blank.path)
                 && child.lock_shared().is_ok()
             {
                 return Some((blank, child));
@@ -102,7 +104,7 @@ impl Pool {
                 Err(error) => return Err(error),
             }
         };
-        let child = File::options().write(true).open(&path)?;
+        let child = open_for_task(&path)?;
         child.lock_shared().ok(); // without locks no file is used again
         Ok((Blank { file, path }, child))
     }
@@ -123,6 +125,11 @@ impl Pool {
             fs::remove_file(&blank.path).ok(); // it is of no use to anybody
         }
     }
+}
+
+/// Appending, so that a task may open its `/dev/stdout` once more without the two writing over each other.
+fn open_for_task(path: &Path) -> io::Result<File> {
+    File::options().append(true).open(path)
 }
 
 impl Drop for Pool {

@@ -2,14 +2,19 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use mdts_core::Cluster;
 use mdts_core::runner::{Assignment, Outcome, Report, Reports};
 use mdts_dag::{Execution, Failing, JobGraph, RetryRule};
+use rustix::fs::OFlags;
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::RecvError;
+use tokio::time::sleep;
 
 use crate::care::Care;
 use crate::devices::thousandths;
@@ -57,47 +62,67 @@ impl Produced {
     }
 }
 
-/// Runs an attempt to its end, as a child of this process or of the keeper; `None` if it was cancelled.
+/// Seconds until an attempt is begun again for which the system lacked something.
+const PAUSES: [f64; 5] = [0.1, 0.5, 2.0, 5.0, 10.0];
+
+/// Runs an attempt to its end, as a child of this process or of the keeper; `None` if it was cancelled or nothing can go on,
+/// which is reported.
 pub(crate) async fn run(
     assignment: &Assignment,
     setting: &Setting,
     keeper: Option<&Keeper>,
-    cancelled: oneshot::Receiver<()>,
+    mut cancelled: oneshot::Receiver<()>,
     reports: &Reports,
 ) -> Option<Outcome> {
-    let launch = match launch(assignment, setting) {
-        Ok(launch) => launch,
-        Err((failing, reason)) => return Some(failed(assignment, failing, reason)),
-    };
-    match keeper {
-        Some(keeper) => {
-            let ends = keeper.launch(launch);
-            follow(assignment, setting, keeper, ends, cancelled, reports).await
+    let mut pauses = PAUSES.into_iter();
+    loop {
+        let launch = match launch(assignment, setting) {
+            Ok(launch) => launch,
+            Err((failing, reason)) => return Some(failed(assignment, failing, reason)),
+        };
+        let end = match keeper {
+            Some(keeper) => {
+                let ends = keeper.launch(launch);
+                await_end(assignment, setting, keeper, ends, &mut cancelled).await?
+            }
+            None => Ok(own(assignment, setting, &launch, &mut cancelled).await?),
+        };
+        let (Ok(Ending::Lacking(reason)), Some(pause)) = (&end, pauses.next()) else {
+            return conclude(assignment, setting, end, reports);
+        };
+        tracing::warn!("{}: {reason}; the next try follows in {pause} s", assignment.task().name);
+        tokio::select! {
+            biased;
+            _ = &mut cancelled => return None,
+            () = sleep(Duration::from_secs_f64(pause)) => {}
         }
-        None => own(assignment, setting, &launch, cancelled).await,
     }
 }
 
-/// Follows an attempt that the keeper has, to its end; `None` if it was cancelled or the keeper cannot go on, which is
-/// reported.
+/// Follows an attempt that the keeper has, to its end; `None` as for [`run`].
 pub(crate) async fn follow(
     assignment: &Assignment,
     setting: &Setting,
     keeper: &Keeper,
-    mut ends: oneshot::Receiver<Ending>,
-    cancelled: oneshot::Receiver<()>,
+    ends: oneshot::Receiver<Ending>,
+    mut cancelled: oneshot::Receiver<()>,
     reports: &Reports,
 ) -> Option<Outcome> {
+    let end = await_end(assignment, setting, keeper, ends, &mut cancelled).await?;
+    conclude(assignment, setting, end, reports)
+}
+
+/// The end of an attempt that the keeper has, or that of the keeper; `None` if it was cancelled.
+async fn await_end(
+    assignment: &Assignment,
+    setting: &Setting,
+    keeper: &Keeper,
+    mut ends: oneshot::Receiver<Ending>,
+    cancelled: &mut oneshot::Receiver<()>,
+) -> Option<Result<Ending, RecvError>> {
     tokio::select! {
         biased;
-        ending = &mut ends => match ending {
-            Ok(Ending::Refused(reason)) => {
-                reports.send(Report::Broken(reason));
-                None
-            }
-            Ok(ending) => Some(judge(assignment, setting, &ending)),
-            Err(_) => Some(Outcome::Failure("the keeper of the tasks was killed".to_owned())),
-        },
+        end = &mut ends => Some(end),
         _ = cancelled => {
             keeper.end(assignment.run, ends, setting.options.grace).await;
             None
@@ -105,19 +130,42 @@ pub(crate) async fn follow(
     }
 }
 
+/// What the end of an attempt means.
+fn conclude(
+    assignment: &Assignment,
+    setting: &Setting,
+    end: Result<Ending, RecvError>,
+    reports: &Reports,
+) -> Option<Outcome> {
+    match end {
+        Ok(Ending::Refused(reason) | Ending::Lacking(reason)) => {
+            let remedy = "make room for it, then go on with --resume if the run has a journal";
+            reports.send(Report::Broken(format!("{reason}; {remedy}")));
+            None
+        }
+        Ok(ending) => Some(judge(assignment, setting, &ending)),
+        Err(_) => {
+            // The keeper of the tasks was killed, and they with it; another one is started for the next.
+            reports.send(Report::Lost(assignment.run));
+            None
+        }
+    }
+}
+
+/// Runs an attempt to its end as a child of this process; `None` if it was cancelled.
 async fn own(
     assignment: &Assignment,
     setting: &Setting,
     launch: &Launch,
-    cancelled: oneshot::Receiver<()>,
-) -> Option<Outcome> {
+    cancelled: &mut oneshot::Receiver<()>,
+) -> Option<Ending> {
     let started = setting.care.start(launch, None, |command| {
         let child = tokio::process::Command::from(command).spawn()?;
         Ok((child.id().unwrap_or_default(), child))
     });
     let (number, mut child) = match started {
         Ok(started) => started,
-        Err(reason) => return Some(failed(assignment, Failing::Start, reason)),
+        Err(ending) => return Some(ending),
     };
     let mut group = Group::led_by(number);
     let status = tokio::select! {
@@ -137,8 +185,7 @@ async fn own(
         Ok((None, signal)) => Ending::Signal(signal.unwrap_or_default()),
         Err(error) => Ending::NotStarted(format!("the process could not be waited for: {error}")),
     };
-    let ending = setting.care.ended(number.cast_signed(), ending);
-    Some(judge(assignment, setting, &ending))
+    Some(setting.care.ended(number.cast_signed(), ending))
 }
 
 fn launch(assignment: &Assignment, setting: &Setting) -> Result<Launch, (Failing, String)> {
@@ -212,7 +259,7 @@ fn needs(assignment: &Assignment, setting: &Setting) -> Needs {
     Needs {
         output: options.output_limit,
         memory,
-        cgroups: memory.and(options.cgroup.clone()),
+        cgroups: memory.and(options.cgroup.clone()).map(PathBuf::into_os_string),
         processors: (options.pin && cores > 0.0).then(|| thousandths(cores)),
         gpus,
     }
@@ -237,7 +284,7 @@ fn judge(assignment: &Assignment, setting: &Setting, ending: &Ending) -> Outcome
             let [used, limit] = [*used, *limit].map(memory::show);
             return failed(assignment, Failing::Memory, format!("killed: used {used} of {limit} of memory"));
         }
-        Ending::NotStarted(reason) | Ending::Refused(reason) => {
+        Ending::NotStarted(reason) | Ending::Lacking(reason) | Ending::Refused(reason) => {
             return failed(assignment, Failing::Start, reason.clone());
         }
     };
@@ -271,7 +318,9 @@ const SHOWN: usize = 300;
 
 /// The last lines of a file that are not empty, on one line.
 fn last_lines(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    // A pipe that somebody has put there must not keep this process waiting for a writer.
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let mut file = File::options().read(true).custom_flags(nonblocking).open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(READ)))?;
     let mut end = Vec::new();
@@ -293,6 +342,15 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_in_the_place_of_output_is_not_waited_for() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a.1.err");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status()?.success());
+        assert_eq!(last_lines(&path).unwrap_or_default(), "");
+        Ok(())
+    }
 
     #[test]
     fn the_end_of_the_output_is_shown() {

@@ -3,7 +3,7 @@
 //! They are looked for here, and not by the system for every process, because a process can only be started in the
 //! cheapest way (`posix_spawn`) with its own environment if its path is known.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -11,12 +11,26 @@ use std::sync::{Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 /// Programs that were found in the `PATH` of this process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Programs {
+    path: OsString,
+    /// Whether every folder of it is the same from wherever it is looked at.
+    is_fixed: bool,
     found: Mutex<FxHashMap<String, PathBuf>>,
 }
 
+impl Default for Programs {
+    fn default() -> Self {
+        Self::new(std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into()))
+    }
+}
+
 impl Programs {
+    fn new(path: OsString) -> Self {
+        let is_fixed = std::env::split_paths(&path).all(|folder| folder.is_absolute());
+        Self { path, is_fixed, found: Mutex::default() }
+    }
+
     /// The file of a program, for a process that runs in `directory`; `path` takes the place of this process's `PATH`. The name
     /// itself if there is none: starting it will say why.
     pub(crate) fn locate(&self, program: &str, directory: &Path, path: Option<&str>) -> PathBuf {
@@ -30,9 +44,10 @@ impl Programs {
         if let Some(file) = found.get(program) {
             return file.clone();
         }
-        let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-        let Some(file) = search(program, directory, &path) else { return program.into() };
-        found.insert(program.to_owned(), file.clone());
+        let Some(file) = search(program, directory, &self.path) else { return program.into() };
+        if self.is_fixed {
+            found.insert(program.to_owned(), file.clone());
+        }
         file
     }
 }
@@ -65,5 +80,21 @@ mod tests {
         let found = programs.locate("sh", Path::new("/w"), None);
         assert!(found.is_absolute() && found.ends_with("sh"), "{}", found.display());
         assert_eq!(programs.locate("sh", Path::new("/w"), None), found);
+    }
+
+    #[test]
+    fn a_relative_folder_is_that_of_the_task() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let programs = Programs::new(".:/bin".into());
+        for name in ["x", "y"] {
+            let task = folder.path().join(name);
+            std::fs::create_dir(&task)?;
+            let program = task.join("sh");
+            assert_eq!(programs.locate("sh", &task, None), Path::new("/bin/sh"));
+            std::fs::write(&program, "")?;
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
+            assert_eq!(programs.locate("sh", &task, None).canonicalize()?, program.canonicalize()?);
+        }
+        Ok(())
     }
 }

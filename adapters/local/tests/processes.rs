@@ -350,5 +350,9 @@ async fn the_executor_keeps_its_contract() {
     };
     let local = |cluster: &Arc<Cluster>| LocalExecutor::new(options.clone(), cluster.clone());
     let limit = Duration::from_secs(30);
-    assert_eq!(check_executor(local, &SampleTasks::default(), limit).await, Ok(()));
+    let tasks = SampleTasks {
+        linger_once: Some(|task| task.command(["sh", "-c", "test $MDTS_ATTEMPT -gt 1 || exec sleep 600"])),
+        ..SampleTasks::default()
+    };
+    assert_eq!(check_executor(local, &tasks, limit).await, Ok(()));
 }

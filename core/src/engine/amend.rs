@@ -7,7 +7,8 @@ use mdts_dag::TaskId;
 use super::{Command, JobId, Phase, State, TaskRun};
 
 impl State {
-    /// A task that has not come to its end fails for good, running or not.
+    /// A task that has not come to its end fails for good, running or not. One that is blocked does so, too: it is not to
+    /// run when what blocks it runs again.
     pub(super) fn dropped(&mut self, id: JobId, task: TaskId, watched: bool, out: &mut Vec<Command>) {
         let Some((phase, attempt, node)) = self.glance(id, task) else { return };
         match (phase, node) {
@@ -18,11 +19,16 @@ impl State {
             }
             (Phase::Waiting | Phase::Ready, _) => {
                 self.unplace(id, task);
+                self.resting.remove(id, task);
                 let ready = &mut self.jobs[id.index()].ready;
                 ready.retain(|other| *other != task);
                 if ready.is_empty() {
                     self.unplaced.remove(&id);
                 }
+            }
+            (Phase::Blocked, _) => {
+                self.task(id, task).phase = Phase::Failed;
+                return;
             }
             _ => return,
         }

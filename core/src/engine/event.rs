@@ -45,6 +45,13 @@ pub enum Event {
     Finished(TaskRun),
     /// A task has failed; it is repeated as often as its `retries` allow.
     Failed(TaskRun),
+    /// A task has failed; if it is to be repeated, then not before this time.
+    FailedUntil {
+        /// The attempt.
+        run: TaskRun,
+        /// In seconds.
+        until: f64,
+    },
     /// A task has failed, and no retries will help.
     FailedForGood(TaskRun),
     /// A node is (again) there.
@@ -89,7 +96,7 @@ pub enum Event {
     Withdrawn(JobId),
     /// Nothing more is placed on a node until it joins again; what runs there goes on.
     NodeDrained(NodeId),
-    /// Time has passed.
+    /// Time has passed; tasks may have [rested](super::State::next_due).
     Tick,
 }
 

@@ -18,6 +18,8 @@ struct Image {
     tickets: u64,
     held: bool,
     overdue: Vec<TaskRun>,
+    /// Job, task and until when.
+    resting: Vec<(JobId, u32, f64)>,
     staging: bool,
     on_demand: bool,
     accounts: Accounts,
@@ -57,6 +59,7 @@ impl State {
             tickets: self.tickets,
             held: self.held,
             overdue: self.overdue.iter().copied().collect(),
+            resting: self.resting.iter().map(|(job, task, until)| (job, task.get(), until)).collect(),
             staging: self.staging,
             on_demand: self.on_demand,
             accounts: self.accounts.clone(),
@@ -81,6 +84,9 @@ impl State {
         let mut state = Self::new(cluster, image.staging);
         (state.now, state.tickets, state.held) = (image.now, image.tickets, image.held);
         state.overdue = image.overdue.into_iter().collect();
+        for (job, task, until) in image.resting {
+            state.resting.add(job, task.into(), until);
+        }
         (state.nodes, state.accounts, state.on_demand) = (image.nodes, image.accounts, image.on_demand);
         for (id, job) in image.jobs.into_iter().enumerate() {
             let id = JobId::new(id);

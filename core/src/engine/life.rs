@@ -9,6 +9,14 @@ use super::state::{Job, Phase, State, TaskState};
 use super::{Command, JobId, TaskRun, Trigger};
 use crate::{Instance, NodeId, Progress};
 
+/// Whether a task that has failed may be repeated, if it has retries left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Retry {
+    Never,
+    /// Not before this time.
+    At(f64),
+}
+
 impl State {
     pub(super) fn submit(&mut self, instance: &Arc<Instance>, out: &mut Vec<Command>) {
         let graph = instance.graph();
@@ -153,12 +161,12 @@ impl State {
         self.close(run.job, out);
     }
 
-    pub(super) fn failed(&mut self, run: TaskRun, for_good: bool, watched: bool, out: &mut Vec<Command>) {
+    pub(super) fn failed(&mut self, run: TaskRun, retry: Retry, watched: bool, out: &mut Vec<Command>) {
         if !self.is_running(run) {
             return;
         }
         if !self.leave(run) {
-            self.fail(run, for_good, out);
+            self.fail(run, retry, out);
         }
         if watched {
             self.call_waiting(run.job);
@@ -166,21 +174,23 @@ impl State {
     }
 
     /// The last attempt of a task that ran has failed.
-    fn fail(&mut self, run: TaskRun, for_good: bool, out: &mut Vec<Command>) {
+    fn fail(&mut self, run: TaskRun, retry: Retry, out: &mut Vec<Command>) {
         let retries = self.jobs[run.job.index()].instance.graph().retries(run.task);
-        let on_demand = self.on_demand;
+        let (on_demand, now) = (self.on_demand, self.now);
         let t = self.task(run.job, run.task);
         (t.node, t.staged, t.asked) = (None, false, !on_demand);
         t.failures += 1;
-        if t.failures <= retries && !for_good {
-            self.make_ready(run.job, run.task);
-        } else {
-            t.phase = Phase::Failed;
-            let job = &mut self.jobs[run.job.index()];
-            job.remaining -= 1;
-            job.lost += 1;
-            self.block_descendants(run.job, run.task);
-            self.close(run.job, out);
+        match retry {
+            Retry::At(until) if t.failures <= retries && until > now => self.rest(run.job, run.task, until),
+            Retry::At(_) if t.failures <= retries => self.make_ready(run.job, run.task),
+            _ => {
+                t.phase = Phase::Failed;
+                let job = &mut self.jobs[run.job.index()];
+                job.remaining -= 1;
+                job.lost += 1;
+                self.block_descendants(run.job, run.task);
+                self.close(run.job, out);
+            }
         }
     }
 
@@ -214,6 +224,7 @@ impl State {
     /// A task that has not started will never run.
     pub(super) fn give_up(&mut self, job: JobId, task: TaskId) {
         self.unplace(job, task);
+        self.resting.remove(job, task);
         self.task(job, task).phase = Phase::Blocked;
         let job = &mut self.jobs[job.index()];
         job.remaining -= 1;

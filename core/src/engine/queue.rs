@@ -22,6 +22,9 @@ impl State {
     ) -> Result<()> {
         for decision in decisions {
             self.check_decision(job, decision)?;
+            if self.resting.contains(job, decision.task) {
+                continue; // it is asked for when it is ready
+            }
             if self.task(job, decision.task).node == Some(decision.node) {
                 self.requeue(job, decision); // its data stays where it is
             } else {

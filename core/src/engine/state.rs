@@ -8,7 +8,9 @@ use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
 use super::fair::{Accounts, Terms, Turn};
+use super::life::Retry;
 use super::node::{NodeState, Ticket};
+use super::rest::Resting;
 use super::speculation::Second;
 use super::{Command, Event, JobId, TaskRun, Trigger};
 use crate::plan::require_single_nodes;
@@ -18,7 +20,7 @@ use crate::{Cluster, Error, Instance, Node, NodeId, Resources, Result, SlotModel
 /// Where a task is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Phase {
-    /// Some parent has not finished.
+    /// Some parent has not finished, or it [rests](State::rests_until) before it is repeated.
     Waiting,
     /// All parents have finished; it may be placed already.
     Ready,
@@ -145,6 +147,7 @@ pub struct State {
     /// Jobs that have not come to their end, and those of them with ready tasks that are not placed.
     pub(super) open: BTreeSet<JobId>,
     pub(super) unplaced: BTreeSet<JobId>,
+    pub(super) resting: Resting,
     /// Attempts that run for too long and have no other one beside them.
     pub(super) overdue: BTreeSet<TaskRun>,
     /// Nothing is decided or started. While it holds, nothing is noted in `overdue` and the two lists below.
@@ -176,6 +179,7 @@ impl State {
             on_demand: false,
             open: BTreeSet::new(),
             unplaced: BTreeSet::new(),
+            resting: Resting::default(),
             overdue: BTreeSet::new(),
             held: false,
             attention: VecDeque::new(),
@@ -202,13 +206,15 @@ impl State {
     /// Applies an event; commands that follow at once are added to `out`.
     pub(super) fn apply(&mut self, now: f64, event: &Event, watched: bool, out: &mut Vec<Command>) {
         self.now = self.now.max(now);
+        self.wake();
         match event {
             Event::Submitted(instance) => self.submit(instance, out),
             Event::Staged { job, task, node } => self.staged(*job, *task, *node),
             Event::Started(run) => self.started(*run),
             Event::Finished(run) => self.finished(*run, watched, out),
-            Event::Failed(run) => self.failed(*run, false, watched, out),
-            Event::FailedForGood(run) => self.failed(*run, true, watched, out),
+            Event::Failed(run) => self.failed(*run, Retry::At(0.0), watched, out),
+            Event::FailedUntil { run, until } => self.failed(*run, Retry::At(*until), watched, out),
+            Event::FailedForGood(run) => self.failed(*run, Retry::Never, watched, out),
             Event::NodeJoined(node) => self.joined(*node),
             Event::NodeLost(node) => self.lost(*node),
             Event::Interrupted(run) => self.interrupted(*run, watched),

@@ -66,6 +66,17 @@ impl<'a> Step<'a> {
         self.state.phase(self.job, task)
     }
 
+    /// Whether a task of the job waits only until it is repeated. It is to be placed when it is ready again; earlier
+    /// decisions about it are passed over.
+    pub fn is_resting(&self, task: TaskId) -> bool {
+        self.state.resting.contains(self.job, task)
+    }
+
+    /// Whether any task rests.
+    pub fn has_resting(&self) -> bool {
+        self.state.next_due().is_some()
+    }
+
     /// Node that a task of the job is placed on, runs on or ran on.
     pub fn node_of(&self, task: TaskId) -> Option<NodeId> {
         self.state.node_of(self.job, task)

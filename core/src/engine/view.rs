@@ -1,7 +1,9 @@
 //! What can be seen of a state from outside.
 
 use mdts_dag::TaskId;
+use rustc_hash::FxHashMap;
 
+use super::node::Ticket;
 use super::{JobId, Phase, State, Step, TaskRun, Trigger};
 use crate::NodeId;
 
@@ -105,5 +107,22 @@ impl State {
         });
         strict.count()
             + node.arrivals.iter().take_while(|(turn, ticket, ..)| (*turn, *ticket) < (t.turn, own)).count()
+    }
+
+    /// Number of ready tasks that come before each placed and ready task on its node, whether or not they could start now.
+    /// O(tasks in queues).
+    pub fn ranks(&self) -> FxHashMap<(JobId, TaskId), usize> {
+        let mut ranks = FxHashMap::default();
+        for node in &self.nodes {
+            let is_current = |(_, ticket, job, task): &&Ticket| {
+                let of = &self.jobs[job.index()].tasks[task.index()];
+                of.ticket == *ticket && of.phase == Phase::Ready
+            };
+            let strict = node.strict.iter().filter(is_current);
+            for (rank, (_, _, job, task)) in strict.chain(&node.arrivals).enumerate() {
+                ranks.insert((*job, *task), rank);
+            }
+        }
+        ranks
     }
 }

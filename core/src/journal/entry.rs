@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::digest;
 use crate::engine::{Event, JobId, Record, TaskRun};
 use crate::policy::Decision;
+use crate::runner::Usage;
 use crate::{Instance, NodeId, plain};
 
 /// What a run is about; the first record of its journal.
@@ -88,6 +89,8 @@ pub struct StepEntry {
     pub decisions: Vec<(JobId, Decision)>,
     /// Why attempts failed, or were dropped.
     pub reasons: Vec<(TaskRun, String)>,
+    /// What attempts used.
+    pub usage: Vec<(TaskRun, Usage)>,
 }
 
 /// The state of a run as bytes that only the program which wrote them needs to understand.
@@ -100,7 +103,7 @@ pub struct Snapshot {
 }
 
 /// An [`Event`] without its instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is the event of the same name
 pub enum Happening {
     Submitted,
@@ -139,6 +142,10 @@ pub enum Happening {
     },
     Withdrawn(JobId),
     NodeDrained(NodeId),
+    FailedUntil {
+        run: TaskRun,
+        until: f64,
+    },
 }
 
 impl From<&Event> for Happening {
@@ -149,6 +156,7 @@ impl From<&Event> for Happening {
             Event::Started(run) => Self::Started(run),
             Event::Finished(run) => Self::Finished(run),
             Event::Failed(run) => Self::Failed(run),
+            Event::FailedUntil { run, until } => Self::FailedUntil { run, until },
             Event::FailedForGood(run) => Self::FailedForGood(run),
             Event::Interrupted(run) => Self::Interrupted(run),
             Event::NodeJoined(node) => Self::NodeJoined(node),
@@ -176,6 +184,7 @@ impl Happening {
             Self::Started(run) => Event::Started(run),
             Self::Finished(run) => Event::Finished(run),
             Self::Failed(run) => Event::Failed(run),
+            Self::FailedUntil { run, until } => Event::FailedUntil { run, until },
             Self::FailedForGood(run) => Event::FailedForGood(run),
             Self::Interrupted(run) => Event::Interrupted(run),
             Self::NodeJoined(node) => Event::NodeJoined(node),
@@ -195,13 +204,14 @@ impl Happening {
 }
 
 impl StepEntry {
-    /// The entry of an engine's record.
+    /// The entry of an engine's record, without usage.
     pub fn new(record: &Record, reasons: Vec<(TaskRun, String)>) -> Self {
         Self {
             now: record.now,
             events: record.events.iter().map(Happening::from).collect(),
             decisions: record.decisions.clone(),
             reasons,
+            usage: Vec::new(),
         }
     }
 

@@ -164,11 +164,13 @@ struct FileStorage {
     /// None if every entry is synced at once.
     syncer: Option<Syncer>,
     durability: Durability,
+    /// The folder has a new name that may not be on disk.
+    is_name_unsynced: bool,
 }
 
 impl FileStorage {
     fn new(folder: Folder, durability: Durability) -> io::Result<Self> {
-        let mut storage = Self { folder, file: None, syncer: None, durability };
+        let mut storage = Self { folder, file: None, syncer: None, durability, is_name_unsynced: false };
         if storage.folder.has_journal() {
             let file = OpenOptions::new().append(true).open(storage.path())?;
             storage.hold(Arc::new(file))?;
@@ -202,6 +204,10 @@ impl Storage for FileStorage {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        if self.is_name_unsynced {
+            File::open(&self.folder.path)?.sync_all()?;
+            self.is_name_unsynced = false;
+        }
         self.file()?.sync_data()
     }
 
@@ -218,12 +224,15 @@ impl Storage for FileStorage {
             file.write_all(bytes)?;
             file.sync_all()?;
             fs::rename(&temporary, self.path())?;
-            // The new name is on disk when the folder is.
-            File::open(&self.folder.path)?.sync_all()?;
             Ok(file)
         };
         match write() {
-            Ok(file) => self.hold(Arc::new(file)),
+            Ok(file) => {
+                // The new name is on disk when the folder is; what was under it before is gone in any case.
+                self.is_name_unsynced =
+                    File::open(&self.folder.path).and_then(|folder| folder.sync_all()).is_err();
+                self.hold(Arc::new(file))
+            }
             Err(error) => {
                 fs::remove_file(&temporary).ok(); // the first error is the one to tell
                 Err(error)

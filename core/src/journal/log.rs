@@ -32,6 +32,8 @@ pub struct Journal {
     manifest: Manifest,
     /// Bytes that are good.
     length: u64,
+    /// The latest entry of this kind.
+    opened: Option<Entry>,
     /// Bytes behind the last snapshot.
     since_snapshot: u64,
     compact_after: u64,
@@ -83,6 +85,7 @@ impl Journal {
             durability,
             manifest,
             length: 0,
+            opened: None,
             since_snapshot: 0,
             compact_after: COMPACT_AFTER,
             past: None,
@@ -155,6 +158,9 @@ impl Journal {
         }
         self.length += added;
         self.since_snapshot += added;
+        if matches!(entry, Entry::Opened { .. }) {
+            self.opened = Some(entry.clone());
+        }
         if self.durability == Durability::Power { self.sync() } else { Ok(()) }
     }
 
@@ -171,18 +177,21 @@ impl Journal {
         self.since_snapshot > self.compact_after
     }
 
-    /// Puts a snapshot in the place of all entries.
+    /// Puts a snapshot in the place of all entries; which process is at the run stays known.
     ///
     /// # Errors
-    /// [`Error::NotRecorded`]; the entries then remain.
+    /// [`Error::NotRecorded`]; the entries then remain, and a snapshot is wanted again when as much was added once more.
     pub fn compact(&mut self, snapshot: Snapshot) -> Result<()> {
+        self.since_snapshot = 0;
         let mut bytes = frame::file_header().to_vec();
-        encode(&Entry::Manifest(self.manifest.clone()), &mut bytes)
-            .and_then(|()| encode(&Entry::Snapshot(snapshot), &mut bytes))
+        let entries = [Entry::Manifest(self.manifest.clone()), Entry::Snapshot(snapshot)];
+        entries
+            .iter()
+            .chain(&self.opened)
+            .try_for_each(|entry| encode(entry, &mut bytes))
             .and_then(|()| self.storage.replace(&bytes))
             .map_err(|error| self.failed(error))?;
         self.length = bytes.len() as u64;
-        self.since_snapshot = 0;
         Ok(())
     }
 

@@ -17,7 +17,7 @@ mod reader;
 mod storage;
 mod sync;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use digest::digest;
 pub(crate) use entry::wall_ms;

@@ -13,7 +13,8 @@ use crate::{
 /// A job is planned when it is submitted; all tasks are placed at once, in the plan's order on every node, so
 /// that data can move ahead of time. The rest is planned again when a node is lost or joins, and when the job is
 /// late: some task should have finished `drift` times the span of the first plan ago. Tasks that only lost nodes could
-/// run wait until one joins.
+/// run wait until one joins; tasks that [rest](Step::is_resting), and those behind them, are left out of new plans and
+/// planned when they are ready.
 #[derive(Debug)]
 pub struct Planned<P> {
     planner: P,
@@ -94,6 +95,13 @@ impl<P: Planner> Planned<P> {
         Ok(())
     }
 
+    /// Whether a task is ready that was left out of the plan and could run now.
+    fn is_incomplete(&self, step: &Step<'_>) -> bool {
+        let Some(plan) = self.plans.get(&step.job()) else { return false };
+        let could_run = |task| step.instance().cluster().node_ids().any(|node| step.can_run(task, node));
+        step.ready().iter().any(|task| plan.node[task.index()].is_none() && could_run(*task))
+    }
+
     fn is_late(&mut self, step: &Step<'_>) -> bool {
         let Some(plan) = self.plans.get_mut(&step.job()) else { return false };
         let is_over = |task| matches!(step.phase(task), Phase::Done | Phase::Failed | Phase::Blocked);
@@ -106,7 +114,7 @@ impl<P: Planner> Planned<P> {
 
 impl<P: Planner> Placer for Planned<P> {
     fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
-        if step.trigger() >= Trigger::NodesChanged || self.is_late(step) {
+        if step.trigger() >= Trigger::NodesChanged || self.is_late(step) || self.is_incomplete(step) {
             return self.plan(step, decisions);
         }
         // Attempts to be repeated; they must not queue behind tasks that wait for them.
@@ -124,10 +132,10 @@ impl<P: Planner> Placer for Planned<P> {
     }
 }
 
-/// Leaves out the open tasks that only lost nodes could run, and all that wait for them: they are planned when a
-/// node joins.
+/// Leaves out the open tasks that only lost nodes could run or that rest, and all that wait for them: they are planned
+/// when a node joins, or when they are ready.
 fn leave_out_stranded(step: &Step<'_>, progress: &mut Progress) {
-    if progress.lost.is_empty() {
+    if progress.lost.is_empty() && !step.has_resting() {
         return;
     }
     let instance = step.instance();
@@ -138,7 +146,7 @@ fn leave_out_stranded(step: &Step<'_>, progress: &mut Progress) {
             continue;
         }
         let waits = instance.graph().parents(task).iter().any(|p| stranded[p.index()]);
-        if waits || !alive.iter().any(|n| instance.can_run(task, *n)) {
+        if waits || step.is_resting(task) || !alive.iter().any(|n| instance.can_run(task, *n)) {
             stranded[task.index()] = true;
             progress.dropped.push(task);
         }

@@ -9,7 +9,8 @@ use crate::{Error, Instance, Result};
 
 /// Adds events such as [`Event::Retried`] and [`Event::Dropped`] to the journal of a run, with the reasons of those that
 /// fail something. Nothing starts from them until the run is resumed. `why` is what [`Standing::end`](super::Standing)
-/// tells from then on; `queues` says whether the executor of the run [queues](super::Executor::queues).
+/// tells from then on; `queues` says whether the executor of the run [queues](super::Executor::queues). The folder of the journal stays locked as long as
+/// what is returned lives.
 ///
 /// # Errors
 /// [`Error::Journal`] if the journal is damaged, of another job than `instance`, or tells of no beginning;
@@ -21,7 +22,7 @@ pub fn amend(
     events: &[Event],
     reasons: Vec<(TaskRun, String)>,
     why: &str,
-) -> Result<()> {
+) -> Result<Journal> {
     let place = journal.place().to_owned();
     let wrong = |message: &str| Error::Journal { place: place.clone(), message: message.to_owned() };
     if journal.manifest().digest != digest(instance) {
@@ -33,8 +34,10 @@ pub fn amend(
         return Err(wrong("the run has not begun; there is nothing in it to change"));
     }
     let events = std::iter::once(&Event::Held).chain(events).map(Happening::from).collect();
-    let step = StepEntry { now: replay.state.now(), events, decisions: Vec::new(), reasons };
+    let step =
+        StepEntry { now: replay.state.now(), events, decisions: Vec::new(), reasons, usage: Vec::new() };
     journal.append(&Entry::Step(step))?;
     journal.append(&Entry::Ended { at_ms: wall_ms(), why: why.to_owned() })?;
-    journal.sync()
+    journal.sync()?;
+    Ok(journal)
 }

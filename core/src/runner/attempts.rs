@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
+use super::Usage;
 use crate::NodeId;
 use crate::engine::{JobId, TaskRun};
 
 /// One attempt; number 0 if there was none.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Attempt {
     pub(super) number: u32,
     pub(super) node: NodeId,
@@ -18,6 +19,8 @@ pub(super) struct Attempt {
     pub(super) finish: f64,
     /// Why it failed.
     pub(super) reason: Option<Box<str>>,
+    /// What it used, if that is known.
+    pub(super) usage: Option<Usage>,
     live: bool,
     /// Whether it has really begun; always so unless the executor queues.
     pub(super) begun: bool,
@@ -27,7 +30,7 @@ pub(super) struct Attempt {
 ///
 /// Of two attempts of a task at once, `of_task` has the one that decides: the first as long as both run, then the one
 /// that goes on or has won.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Attempts {
     of_task: Vec<Attempt>,
     /// The others of two: second attempts, and those that have lost and are to be cancelled.
@@ -68,7 +71,7 @@ impl Attempts {
         self.last_finish
     }
 
-    /// Attempts begun because an earlier one of the task had ended without success.
+    /// Attempts begun because an earlier one of the task had begun and ended without success.
     pub(super) fn retried(&self) -> usize {
         self.retried
     }
@@ -106,7 +109,7 @@ impl Attempts {
             self.speculated += 1;
             self.beside.insert(run.task.get(), attempt);
         } else {
-            self.retried += usize::from(first.number > 0);
+            self.retried += usize::from(first.begun);
             *first = attempt;
         }
     }
@@ -143,6 +146,18 @@ impl Attempts {
             return Some(first);
         }
         self.beside.get(&run.task.get()).filter(|second| second.number == run.attempt)
+    }
+
+    /// Notes what an attempt used that the executor has.
+    pub(super) fn note_usage(&mut self, run: TaskRun, usage: Usage) {
+        if let Some(attempt) = self.known(run) {
+            attempt.usage = Some(usage);
+        }
+    }
+
+    /// The attempt beside the one that decides, if two run.
+    pub(super) fn beside(&self, task: TaskId) -> Option<&Attempt> {
+        self.beside.get(&task.get())
     }
 
     /// Whether two attempts of the task run.
@@ -213,6 +228,13 @@ impl Attempts {
     /// All attempts that the executor has.
     pub(super) fn live_runs(&self) -> Vec<TaskRun> {
         self.runs(|attempt| attempt.live)
+    }
+
+    /// The attempts of a task that the executor has.
+    pub(super) fn runs_of(&self, task: TaskId) -> Vec<TaskRun> {
+        let of = self.of_task.get(task.index()).into_iter().chain(self.beside.get(&task.get()));
+        let live = of.filter(|attempt| attempt.live);
+        live.map(|attempt| TaskRun { job: JobId::default(), task, attempt: attempt.number }).collect()
     }
 
     /// All attempts that the executor has not begun.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mdts_dag::{Failing, JobGraph, TaskId};
+use mdts_dag::{JobGraph, TaskId};
 use rustc_hash::FxHashSet;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
@@ -14,57 +14,64 @@ use tokio::time::Instant;
 use super::attempts::Attempts;
 use super::clocks::{Alarm, Clocks};
 use super::ledger::{Ledger, Past};
-use super::options::{Orders, RunOptions, Snapshot, Stop, Stopper};
+use super::options::{Orders, RunOptions, Snapshot, Stopper};
 use super::report::{RunEnd, RunReport, TaskOutcome, TaskReport};
 use super::run::{Counted, Progress, Runner};
+use super::stopping::{Stops, Why};
 use super::{Assignment, Executor, Outcome, Report, Reports, stuck};
 use crate::engine::{Command, Engine, Event, JobId, Phase, State, TaskRun};
 use crate::policy::Placer;
 use crate::{Error, Instance, NodeId, Result};
 
 /// The one job of a run.
-const JOB: JobId = JobId::new(0);
+pub(super) const JOB: JobId = JobId::new(0);
 
 /// Reports that are handled in one step at most.
 const TOGETHER: usize = 4096;
 
+/// Longest time between two calls for progress, and between two times in the journal while something runs.
+const PULSE: Duration = Duration::from_secs(1);
+
 /// A run under way.
 pub(super) struct Run<'a, P, E: ?Sized> {
-    job: Arc<JobGraph>,
+    pub(super) job: Arc<JobGraph>,
     instance: Arc<Instance>,
-    options: RunOptions,
-    engine: Engine<Counted<P>>,
-    executor: &'a mut E,
+    pub(super) options: RunOptions,
+    pub(super) engine: Engine<Counted<P>>,
+    pub(super) executor: &'a mut E,
     reports: Reports,
-    inbox: UnboundedReceiver<Report>,
-    orders: watch::Receiver<Orders>,
-    /// How many of the orders to cancel a task were followed.
-    cancels_seen: usize,
+    pub(super) inbox: UnboundedReceiver<Report>,
+    pub(super) orders: watch::Receiver<Orders>,
+    /// How many of the orders about tasks were followed.
+    pub(super) orders_seen: usize,
+    /// Failed tasks that are to run again after this step.
+    pub(super) retried: Vec<TaskId>,
     /// Keeps `orders` open.
     _stopper: Stopper,
     progress: Option<Progress>,
-    begin: Instant,
+    pub(super) begin: Instant,
     /// Seconds that the run had lasted when this process began.
     before: f64,
-    now: f64,
-    attempts: Attempts,
+    pub(super) now: f64,
+    pub(super) attempts: Attempts,
     clocks: Clocks,
+    pub(super) stops: Stops,
     lost: Vec<NodeId>,
     idle_since: Option<Instant>,
     succeeded: usize,
-    failed: usize,
+    pub(super) failed: usize,
     /// Why nothing new starts.
-    drain: Option<RunEnd>,
+    pub(super) drain: Option<RunEnd>,
     /// Why the executor cannot go on.
     broken: Option<String>,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
     /// Whether an earlier process began the run, and how many tasks were done then.
     is_resumed: bool,
     done_before: usize,
     // Buffers, empty between steps.
     received: Vec<Report>,
-    events: Vec<Event>,
-    ended: Vec<TaskId>,
+    pub(super) events: Vec<Event>,
+    pub(super) ended: Vec<TaskId>,
     commands: Vec<Command>,
 }
 
@@ -72,6 +79,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     pub(super) fn new(runner: Runner<P>, executor: &'a mut E) -> Result<Self> {
         let Runner { job, instance, policy, options, progress, stopper, journal } = runner;
         options.speculation.map_or(Ok(()), |speculation| speculation.check())?;
+        options.backoff.check()?;
         let mut ledger = Ledger::new(journal, options.keep_records);
         let past = ledger.open(&instance, executor.queues())?;
         let is_resumed = past.is_some();
@@ -92,6 +100,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         Ok(Self {
             attempts,
             clocks: Clocks::default(),
+            stops: Stops::default(),
             job,
             instance,
             options,
@@ -100,7 +109,8 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             reports,
             inbox,
             orders: stopper.subscribe(),
-            cancels_seen: 0,
+            orders_seen: 0,
+            retried: Vec::new(),
             _stopper: stopper,
             progress,
             begin: Instant::now(),
@@ -132,7 +142,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         loop {
             self.advance()?;
             self.carry_out().await?;
-            self.ledger.compact(self.engine.state(), &self.attempts)?;
+            if self.events.is_empty() {
+                self.ledger.compact(self.engine.state(), &self.attempts);
+            }
             let end = self.end();
             self.show_progress(end.is_some());
             if let Some(end) = end {
@@ -147,6 +159,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
 
     /// Why the run is over, if it is.
     fn end(&self) -> Option<RunEnd> {
+        if !self.stops.is_empty() {
+            return None;
+        }
         if self.engine.state().is_finished() {
             return Some(RunEnd::Complete);
         }
@@ -181,7 +196,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     }
 
     /// An attempt that runs ends through no fault of its own.
-    fn interrupt(&mut self, run: TaskRun) {
+    pub(super) fn interrupt(&mut self, run: TaskRun) {
         self.attempts.cancel(run, self.now);
         self.events.push(Event::Interrupted(run));
     }
@@ -190,6 +205,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     /// out before they are in the journal.
     fn advance(&mut self) -> Result<()> {
         self.now = self.clock();
+        if self.events.is_empty() {
+            return Ok(());
+        }
         let commands = self.engine.handle(self.now, self.events.drain(..))?;
         self.commands.extend_from_slice(commands);
         self.ledger.keep(&mut self.engine)?;
@@ -200,25 +218,33 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
                 _ => {} // will be repeated
             }
         }
+        for task in self.retried.drain(..) {
+            self.failed -= usize::from(self.engine.state().phase(JOB, task) != Phase::Failed);
+        }
         Ok(())
     }
 
-    fn clock(&self) -> f64 {
+    pub(super) fn clock(&self) -> f64 {
         self.before + self.begin.elapsed().as_secs_f64()
+    }
+
+    /// When the clock of the run shows this; never if that is beyond the reach of the system's.
+    fn instant(&self, at: f64) -> Option<Instant> {
+        self.begin.checked_add(Duration::try_from_secs_f64((at - self.before).max(0.0)).ok()?)
     }
 
     /// Hands the engine's commands to the executor. While draining, what the executor has not begun is taken back.
     async fn carry_out(&mut self) -> Result<()> {
-        let (mut batch, mut cancelled) = (Vec::new(), self.withdraw_queued());
+        self.withdraw_queued();
+        let mut batch = self.begin_released();
         for command in std::mem::take(&mut self.commands) {
             match command {
-                Command::Start { run, node } => batch.push(self.begin(run, node)),
-                Command::Cancel { run, .. } if self.attempts.cancel(run, self.now) => cancelled.push(run),
+                Command::Start { run, node } => batch.extend(self.begin(run, node)),
+                Command::Cancel { run, node } if self.attempts.cancel(run, self.now) => {
+                    self.stop(vec![run], Why::Over(Some(node)));
+                }
                 _ => {}
             }
-        }
-        if !cancelled.is_empty() {
-            self.cancel(&cancelled).await?;
         }
         if !batch.is_empty() {
             let start = self.executor.start(batch, &self.reports);
@@ -227,36 +253,41 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         Ok(())
     }
 
-    /// While draining: the attempts that the executor has but has not begun. They end here.
-    fn withdraw_queued(&mut self) -> Vec<TaskRun> {
+    /// While draining: ends the attempts that were given to the executor and that it has not begun.
+    fn withdraw_queued(&mut self) {
         if self.drain.is_none() || self.attempts.queued() == 0 {
-            return Vec::new();
+            return;
         }
         let queued = self.attempts.queued_runs();
         for run in &queued {
             self.interrupt(*run);
         }
-        queued
+        self.stop(queued, Why::Over(None));
     }
 
-    fn begin(&mut self, run: TaskRun, node: NodeId) -> Assignment {
-        let queues = self.executor.queues();
-        self.attempts.begin(run, node, self.now, !queues);
-        if !queues {
+    /// The assignment of a new attempt, unless it has to wait for its node.
+    fn begin(&mut self, run: TaskRun, node: NodeId) -> Option<Assignment> {
+        let is_held_back = self.stops.hold_back(run, node);
+        let begins = !is_held_back && !self.executor.queues();
+        self.attempts.begin(run, node, self.now, begins);
+        if is_held_back {
+            return None;
+        }
+        if begins {
             self.start_clocks(run, node, 0.0);
         }
         let assignment = self.assignment(run, node);
         tracing::debug!(task = %assignment.task().name, attempt = run.attempt, ?node, "start");
-        assignment
+        Some(assignment)
     }
 
-    fn assignment(&self, run: TaskRun, node: NodeId) -> Assignment {
+    pub(super) fn assignment(&self, run: TaskRun, node: NodeId) -> Assignment {
         let expected_seconds = self.instance.exec(run.task, node);
         Assignment { run, node, expected_seconds, job: self.job.clone() }
     }
 
     /// Begins to count the time of an attempt that has run for so many seconds.
-    fn start_clocks(&mut self, run: TaskRun, node: NodeId, ran_for: f64) {
+    pub(super) fn start_clocks(&mut self, run: TaskRun, node: NodeId, ran_for: f64) {
         if let Some(timeout) = self.timeout(run.task) {
             self.set_clock(run, Alarm::TimedOut, timeout - ran_for);
         }
@@ -274,11 +305,11 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         }
     }
 
-    fn timeout(&self, task: TaskId) -> Option<f64> {
+    pub(super) fn timeout(&self, task: TaskId) -> Option<f64> {
         self.job.task(task).run.as_ref()?.timeout
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+    pub(super) async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
         within(self.options.call_limit, "cancelling", self.executor.cancel(runs)).await
     }
 
@@ -287,6 +318,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         let live = self.attempts.live_runs();
         if let (false, Err(error)) = (live.is_empty(), self.cancel(&live).await) {
             tracing::warn!(%error, "after a failure of the run, some tasks could not be cancelled");
+        }
+        while !self.stops.is_empty() {
+            self.stops.next().await.ok(); // it is over in any case
         }
     }
 
@@ -312,21 +346,42 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     /// Waits for reports, the clock or a stop, and turns what has come into events.
     async fn wait(&mut self) -> Result<()> {
         let wake = self.next_wake()?;
+        let mut gone = None;
         tokio::select! {
             biased;
+            stopped = self.stops.next() => gone = Some(stopped?),
             _ = self.inbox.recv_many(&mut self.received, TOGETHER) => {}
             _ = self.orders.changed() => {}
             () = sleep_until(wake) => {}
         }
         self.now = self.clock();
+        self.tick();
         let mut received = std::mem::take(&mut self.received);
+        // What has succeeded in time has not timed out.
+        while let Some(report) = (received.len() < TOGETHER).then(|| self.inbox.try_recv().ok()).flatten() {
+            received.push(report);
+        }
         received.drain(..).for_each(|report| self.take(report));
+        if let Some(gone) = gone {
+            self.stopped(gone)?;
+        }
         self.received = received; // keeps its room
         if let Some(reason) = self.broken.take() {
             return Err(Error::Executor(reason));
         }
-        self.take_alarms().await?;
+        self.take_alarms();
         self.obey().await
+    }
+
+    /// Tells the engine the time if a task has rested, and the journal every few seconds: the clock of the run that goes
+    /// on after a kill stands at the last event.
+    fn tick(&mut self) {
+        let state = self.engine.state();
+        let is_due = state.next_due().is_some_and(|due| due <= self.now);
+        let is_old = self.ledger.has_journal() && self.now - state.now() >= PULSE.as_secs_f64();
+        if is_due || is_old && self.attempts.live() > 0 {
+            self.events.push(Event::Tick);
+        }
     }
 
     /// The latest time to wake up at.
@@ -335,10 +390,15 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
     /// [`Error::Stuck`] if there is nothing to wait for.
     fn next_wake(&mut self) -> Result<Option<Instant>> {
         let mut wake = self.clocks.next(&self.attempts);
+        if self.progress.is_some() || self.ledger.has_journal() && self.attempts.live() > 0 {
+            wake = earlier(wake, Instant::now().checked_add(PULSE));
+        }
         if let Some(deadline) = self.options.deadline {
             wake = earlier(wake, self.begin.checked_add(deadline));
         }
-        if self.attempts.live() > 0 || !self.inbox.is_empty() {
+        let rested = self.engine.state().next_due().filter(|_| self.drain.is_none());
+        wake = earlier(wake, rested.and_then(|due| self.instant(due)));
+        if self.attempts.live() > 0 || rested.is_some() || !self.inbox.is_empty() || !self.stops.is_empty() {
             self.idle_since = None;
             return Ok(wake);
         }
@@ -349,8 +409,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         Ok(earlier(wake, since.checked_add(self.options.node_patience)))
     }
 
-    fn take(&mut self, report: Report) {
+    pub(super) fn take(&mut self, report: Report) {
         match report {
+            Report::Started(run) | Report::Ended(run, _) if self.stops.is_leaving(run) => {}
             Report::Started(run) if self.attempts.started(run, self.now) => {
                 if let Some(node) = self.attempts.running(run).map(|attempt| attempt.node) {
                     self.start_clocks(run, node, 0.0);
@@ -367,7 +428,15 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             Report::Ended(run, Outcome::Final(reason)) if self.attempts.running(run).is_some() => {
                 self.fail(run, reason, true);
             }
-            Report::Started(run) | Report::Ended(run, _) => {
+            Report::Used(run, usage) if self.attempts.running(run).is_some() => {
+                self.attempts.note_usage(run, usage);
+                self.ledger.note_usage(run, usage);
+            }
+            Report::Lost(run) if self.attempts.running(run).is_some() => {
+                tracing::warn!(task = %self.job.task(run.task).name, attempt = run.attempt, "lost");
+                self.interrupt(run);
+            }
+            Report::Started(run) | Report::Used(run, _) | Report::Lost(run) | Report::Ended(run, _) => {
                 tracing::debug!(?run, "a report about an attempt that does not run is ignored");
             }
             Report::NodeLost(node) => {
@@ -385,12 +454,17 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         }
     }
 
-    fn fail(&mut self, run: TaskRun, reason: String, for_good: bool) {
+    pub(super) fn fail(&mut self, run: TaskRun, reason: String, for_good: bool) {
         tracing::info!(task = %self.job.task(run.task).name, attempt = run.attempt, reason, "failed");
         self.ledger.note(run, &reason);
         let goes_on = self.attempts.is_pair(run.task);
         self.attempts.end(run, self.now, Some(reason));
-        self.events.push(if for_good { Event::FailedForGood(run) } else { Event::Failed(run) });
+        let rest = if for_good || goes_on { 0.0 } else { self.rest_seconds(run.task) };
+        self.events.push(match rest {
+            _ if for_good => Event::FailedForGood(run),
+            rest if rest > 0.0 => Event::FailedUntil { run, until: self.now + rest },
+            _ => Event::Failed(run),
+        });
         if goes_on {
             return; // in the other attempt
         }
@@ -400,26 +474,25 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         }
     }
 
-    async fn take_alarms(&mut self) -> Result<()> {
+    /// How long a task rests that has just failed.
+    fn rest_seconds(&self, task: TaskId) -> f64 {
+        let graph = self.instance.graph();
+        let failures = self.engine.state().failures(JOB, task) + 1;
+        if failures > graph.retries(task) {
+            return 0.0;
+        }
+        self.options.backoff.seconds(task, failures, graph.retry_delay(task))
+    }
+
+    fn take_alarms(&mut self) {
         let now = Instant::now();
-        let mut timed_out = Vec::new();
         while let Some((run, alarm)) = self.clocks.pop(now, &self.attempts) {
             match alarm {
-                Alarm::TimedOut => timed_out.push(run),
+                _ if self.stops.is_leaving(run) => {}
+                Alarm::TimedOut => self.stop(vec![run], Why::TimedOut),
                 Alarm::Overdue => self.take_overdue(run),
             }
         }
-        if timed_out.is_empty() {
-            return Ok(());
-        }
-        self.cancel(&timed_out).await?;
-        for run in timed_out {
-            let seconds = self.timeout(run.task).unwrap_or_default();
-            let execution = self.job.task(run.task).run.as_ref();
-            let for_good = execution.is_some_and(|execution| !execution.retry.repeats(Failing::Timeout));
-            self.fail(run, format!("timed out after {seconds} s"), for_good);
-        }
-        Ok(())
     }
 
     /// Tells the engine of an attempt that runs for too long, now and whenever it has run for twice as long again.
@@ -431,74 +504,6 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             tracing::info!(task = %self.job.task(run.task).name, attempt = run.attempt, ran_for, "overdue");
             self.events.push(Event::Overdue(run));
         }
-    }
-
-    /// Does what was ordered from outside.
-    async fn obey(&mut self) -> Result<()> {
-        let (stop, cancelled) = {
-            let orders = self.orders.borrow_and_update();
-            (orders.stop, orders.cancelled[self.cancels_seen..].to_vec())
-        };
-        self.cancels_seen += cancelled.len();
-        for (task, reason) in cancelled {
-            self.drop_task(task, &reason);
-        }
-        if self.options.deadline.is_some_and(|limit| self.begin.elapsed() >= limit) {
-            self.give_up(RunEnd::Deadline).await?;
-        } else if stop == Stop::Cancel {
-            self.give_up(RunEnd::Cancelled).await?;
-        } else if stop == Stop::Drain {
-            self.hold(RunEnd::Drained);
-        }
-        Ok(())
-    }
-
-    /// A task that has not come to its end fails for good.
-    fn drop_task(&mut self, task: TaskId, reason: &str) {
-        let is_open = |phase| matches!(phase, Phase::Waiting | Phase::Ready | Phase::Running);
-        let state = self.engine.state();
-        if task.index() >= self.job.len() || state.job_count() > 0 && !is_open(state.phase(JOB, task)) {
-            return;
-        }
-        self.ledger.note(TaskRun { job: JOB, task, attempt: self.attempts.of(task).number }, reason);
-        self.attempts.blame(task, reason);
-        self.events.push(Event::Dropped { job: JOB, task });
-        if !self.ended.contains(&task) {
-            self.ended.push(task);
-        }
-        if self.options.fail_fast {
-            self.hold(RunEnd::FailedFast);
-        }
-    }
-
-    /// From here on nothing new starts.
-    fn hold(&mut self, end: RunEnd) {
-        if self.drain.is_none() {
-            self.drain = Some(end);
-            self.events.push(Event::Held);
-        }
-    }
-
-    /// Stops what runs, so that the run ends; whoever resumes it runs it again.
-    async fn give_up(&mut self, end: RunEnd) -> Result<()> {
-        self.hold(end);
-        self.drain = Some(end);
-        let live = self.attempts.live_runs();
-        if live.is_empty() {
-            return Ok(());
-        }
-        self.cancel(&live).await?;
-        self.now = self.clock();
-        // Some may have succeeded in time. Failures are the work of the cancelling.
-        while let Ok(report) = self.inbox.try_recv() {
-            if matches!(report, Report::Ended(_, Outcome::Success)) {
-                self.take(report);
-            }
-        }
-        for run in self.attempts.live_runs() {
-            self.interrupt(run);
-        }
-        Ok(())
     }
 
     pub(super) fn report(mut self, end: RunEnd) -> RunReport {
@@ -518,6 +523,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         RunReport {
             end,
             makespan: self.attempts.last_finish(),
+            retried: self.attempts.retried(),
             speculated: self.attempts.speculated(),
             done_before: self.done_before,
             steps: counted.steps,
@@ -538,7 +544,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         let attempts = self.engine.state().attempts(JOB, task);
         if !attempt.begun {
             let attempts = attempts.saturating_sub(1);
-            return TaskReport { outcome, node: None, start: 0.0, finish: 0.0, attempts };
+            return TaskReport { outcome, node: None, start: 0.0, finish: 0.0, attempts, usage: None };
         }
         TaskReport {
             outcome,
@@ -546,12 +552,17 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             start: attempt.start,
             finish: attempt.finish,
             attempts,
+            usage: attempt.usage,
         }
     }
 }
 
 /// Bounds a call of the executor.
-async fn within<T>(limit: Duration, what: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) async fn within<T>(
+    limit: Duration,
+    what: &str,
+    call: impl Future<Output = Result<T>>,
+) -> Result<T> {
     tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
         Err(Error::Executor(format!("{what} tasks did not return within {} s", limit.as_secs_f64())))
     })

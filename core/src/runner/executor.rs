@@ -1,9 +1,11 @@
 //! What runs tasks: this machine, Slurm, a test double, or an embedder's own.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use mdts_dag::{JobGraph, Task};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::engine::TaskRun;
@@ -40,13 +42,29 @@ pub enum Outcome {
     Final(String),
 }
 
+/// What an attempt has used.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Seconds from its beginning to its end.
+    pub seconds: f64,
+    /// Seconds of processor time, of all its processes.
+    pub cpu_seconds: f64,
+    /// Most bytes of memory at a time.
+    pub peak_memory: u64,
+}
+
 /// What an executor tells the runner.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Report {
     /// An attempt has begun: optional, and at most once, unless the executor [queues](Executor::queues).
     Started(TaskRun),
+    /// What an attempt has used: optional, and at most once, before its end is told.
+    Used(TaskRun, Usage),
     /// An attempt has ended.
     Ended(TaskRun, Outcome),
+    /// An attempt was lost through no fault of its own: the task will run again, and no retry is used up. Instead of
+    /// [`Report::Ended`].
+    Lost(TaskRun),
     /// A node is (again) there.
     NodeJoined(NodeId),
     /// A node is gone, with all that runs there.
@@ -73,6 +91,9 @@ impl Reports {
         self.sender.send(report).ok();
     }
 }
+
+/// Ends when attempts are stopped.
+pub type Stopping = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// Runs attempts.
 ///
@@ -102,12 +123,11 @@ pub trait Executor: Send {
         Ok(Vec::new())
     }
 
-    /// Stops attempts, with all that they started. Returns when they are stopped; reports about them may follow.
-    /// An attempt that is not running is no error: it may just have ended.
-    ///
-    /// # Errors
-    /// [`crate::Error::Executor`] if they cannot be stopped.
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()>;
+    /// Begins to stop attempts, with all that they started. What it returns ends when they are stopped; reports about them
+    /// may come meanwhile and follow. Until then other attempts may be started and cancelled. An attempt that is not
+    /// running is no error: it may just have ended. The error of the returned future is [`crate::Error::Executor`], if they
+    /// cannot be stopped.
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping;
 
     /// Whether attempts may begin later than told. Such an executor reports [`Report::Started`] once for every
     /// attempt that it begins: timeouts count from there, and attempts that have not begun are cancelled when nothing

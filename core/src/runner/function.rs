@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rustc_hash::FxHashMap;
 use tokio::task::JoinHandle;
 
-use super::{Assignment, Executor, Outcome, Report, Reports};
+use super::{Assignment, Executor, Outcome, Report, Reports, Stopping};
 use crate::Result;
 use crate::engine::TaskRun;
 
@@ -76,13 +76,15 @@ where
         Ok(())
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
         let handles: Vec<_> = runs.iter().filter_map(|run| self.handles.remove(run)).collect();
         handles.iter().for_each(JoinHandle::abort);
-        for handle in handles {
-            handle.await.ok(); // the error says that it was aborted
-        }
-        Ok(())
+        Box::pin(async move {
+            for handle in handles {
+                handle.await.ok(); // the error says that it was aborted
+            }
+            Ok(())
+        })
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::RunEnd;
 use super::attempts::Attempts;
 use super::replay::Replay;
+use super::{RunEnd, Usage};
 use crate::engine::{Engine, Record, State, TaskRun};
 use crate::journal::{Entry, Journal, Snapshot, StepEntry, Torn, digest, wall_ms};
 use crate::policy::Placer;
@@ -18,6 +18,8 @@ pub(super) struct Ledger {
     records: Option<Vec<Record>>,
     /// Why attempts failed since the last step.
     reasons: Vec<(TaskRun, String)>,
+    /// What attempts used that ended since then.
+    usage: Vec<(TaskRun, Usage)>,
 }
 
 /// A run as its journal has left it.
@@ -29,7 +31,7 @@ pub(super) struct Past {
 
 impl Ledger {
     pub(super) fn new(journal: Option<Journal>, keep_records: bool) -> Self {
-        Self { journal, records: keep_records.then(Vec::new), reasons: Vec::new() }
+        Self { journal, records: keep_records.then(Vec::new), reasons: Vec::new(), usage: Vec::new() }
     }
 
     /// Whether the engine has to keep records.
@@ -66,6 +68,18 @@ impl Ledger {
         }
     }
 
+    /// Notes what an attempt used, for the next step.
+    pub(super) fn note_usage(&mut self, run: TaskRun, usage: Usage) {
+        if self.journal.is_some() {
+            self.usage.push((run, usage));
+        }
+    }
+
+    /// Whether there is a journal.
+    pub(super) fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
     /// Keeps the engine's latest records. Only when this has returned may its commands be carried out.
     ///
     /// # Errors
@@ -77,7 +91,8 @@ impl Ledger {
         let records = engine.take_records();
         if let Some(journal) = &mut self.journal {
             for record in records.iter().filter(|r| !r.events.is_empty() || !r.decisions.is_empty()) {
-                let entry = StepEntry::new(record, std::mem::take(&mut self.reasons));
+                let mut entry = StepEntry::new(record, std::mem::take(&mut self.reasons));
+                entry.usage = std::mem::take(&mut self.usage);
                 journal.append(&Entry::Step(entry))?;
             }
         }
@@ -88,21 +103,20 @@ impl Ledger {
     }
 
     /// Puts a snapshot in the place of the journal's entries if there are many. Only when the commands of the last step
-    /// are noted in `attempts`.
-    ///
-    /// # Errors
-    /// [`Error::NotRecorded`].
-    pub(super) fn compact(&mut self, state: &State, attempts: &Attempts) -> Result<()> {
+    /// are noted in `attempts`, and nothing of the next step is. Without it the run goes on as well.
+    pub(super) fn compact(&mut self, state: &State, attempts: &Attempts) {
         let Some(journal) = self.journal.as_mut().filter(|journal| journal.wants_snapshot()) else {
-            return Ok(());
+            return;
         };
         let snapshot = postcard::to_stdvec(attempts)
             .and_then(|runner| Ok(Snapshot { engine: state.to_bytes()?, runner }))
             .map_err(|error| Error::NotRecorded {
                 place: journal.place().to_owned(),
                 source: std::io::Error::other(error),
-            })?;
-        journal.compact(snapshot)
+            });
+        if let Err(error) = snapshot.and_then(|snapshot| journal.compact(snapshot)) {
+            tracing::warn!("no snapshot takes the place of the journal's entries, which stay: {error}");
+        }
     }
 
     /// The run stops.

@@ -18,18 +18,20 @@ mod function;
 mod ledger;
 mod obstacle;
 mod options;
+mod orders;
 mod replay;
 mod report;
 mod run;
 mod standing;
+mod stopping;
 mod stuck;
 #[cfg(test)]
 mod tests;
 
 pub use amend::amend;
-pub use executor::{Assignment, Executor, Outcome, Report, Reports};
+pub use executor::{Assignment, Executor, Outcome, Report, Reports, Stopping, Usage};
 pub use function::FnExecutor;
-pub use obstacle::Obstacle;
+pub use obstacle::{Obstacle, Obstacles};
 pub use options::{RunOptions, Snapshot, Stop, Stopper};
 pub use report::{RunEnd, RunReport, TaskOutcome, TaskReport};
 pub use run::Runner;

@@ -3,15 +3,23 @@
 use std::fmt;
 
 use mdts_dag::TaskId;
+use rustc_hash::FxHashMap;
 
 use crate::engine::{JobId, Phase, State};
 use crate::{Instance, NodeId, Resources, SlotModel};
 
 /// What keeps a task from running.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Obstacle {
     /// These parents are not done.
     Parents(Vec<(TaskId, Phase)>),
+    /// It has failed, and rests before its next attempt.
+    Resting {
+        /// Seconds that are left.
+        seconds: f64,
+        /// Number of the next attempt.
+        attempt: u32,
+    },
     /// A task that it depends on, directly or not, failed for good.
     Failed(TaskId),
     /// The job was given up.
@@ -40,38 +48,72 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// What keeps a task of the first job from running; `None` if it runs or has come to its end. O(1) but for tasks
-    /// that never run: O(edges).
-    pub fn of(state: &State, instance: &Instance, task: TaskId) -> Option<Self> {
+    /// What keeps a task of the first job from running at `now`; `None` if it runs or has come to its end. O(tasks that
+    /// wait), and O(edges) for tasks that never run; for many tasks see [`Obstacles`].
+    pub fn of(state: &State, instance: &Instance, task: TaskId, now: f64) -> Option<Self> {
+        Obstacles::new(state, instance, now).of(task)
+    }
+
+    /// The obstacle in words, with the names of the instance.
+    pub fn explain<'a>(&'a self, instance: &'a Instance) -> impl fmt::Display + 'a {
+        Explained { obstacle: self, instance }
+    }
+}
+
+/// What keeps the tasks of a state's first job from running.
+#[derive(Debug)]
+pub struct Obstacles<'a> {
+    state: &'a State,
+    instance: &'a Instance,
+    now: f64,
+    /// Position in the queues of the nodes.
+    ranks: FxHashMap<(JobId, TaskId), usize>,
+}
+
+impl<'a> Obstacles<'a> {
+    /// Looks through all queues once, at this time: O(tasks that wait).
+    pub fn new(state: &'a State, instance: &'a Instance, now: f64) -> Self {
+        Self { state, instance, now, ranks: state.ranks() }
+    }
+
+    /// What keeps a task from running; `None` if it runs or has come to its end. O(parents), and O(edges) for tasks that
+    /// never run.
+    pub fn of(&self, task: TaskId) -> Option<Obstacle> {
+        use Obstacle::{Failed, GivenUp, Parents, Resting};
+        let (state, instance) = (self.state, self.instance);
         let job = JobId::default();
         match state.phase(job, task) {
             Phase::Running | Phase::Done | Phase::Failed => None,
-            Phase::Blocked => {
-                Some(failed_ancestor(state, instance, task).map_or(Self::GivenUp, Self::Failed))
-            }
+            Phase::Blocked => Some(failed_ancestor(state, instance, task).map_or(GivenUp, Failed)),
             Phase::Waiting => {
+                if let Some(until) = state.rests_until(job, task) {
+                    let attempt = state.attempts(job, task) + 1;
+                    return Some(Resting { seconds: (until - self.now).max(0.0), attempt });
+                }
                 let open = |parent: &TaskId| {
                     let phase = state.phase(job, *parent);
                     (phase != Phase::Done).then_some((*parent, phase))
                 };
-                Some(Self::Parents(instance.graph().parents(task).iter().filter_map(open).collect()))
+                Some(Parents(instance.graph().parents(task).iter().filter_map(open).collect()))
             }
-            Phase::Ready => Some(Self::of_ready(state, instance, task)),
+            Phase::Ready => Some(self.of_ready(task)),
         }
     }
 
-    fn of_ready(state: &State, instance: &Instance, task: TaskId) -> Self {
+    fn of_ready(&self, task: TaskId) -> Obstacle {
+        use Obstacle::{Behind, Full, Held, NodesLost, Unplaced};
+        let (state, instance) = (self.state, self.instance);
         if state.is_held() {
-            return Self::Held;
+            return Held;
         }
         let Some(node) = state.node_of(JobId::default(), task) else {
             let mut fitting = instance.cluster().node_ids().filter(|node| instance.can_run(task, *node));
             let is_placeable = fitting.any(|node| state.is_alive(node));
-            return if is_placeable { Self::Unplaced } else { Self::NodesLost };
+            return if is_placeable { Unplaced } else { NodesLost };
         };
-        let tasks = state.waits_behind(JobId::default(), task);
+        let tasks = self.ranks.get(&(JobId::default(), task)).copied().unwrap_or(0);
         if tasks > 0 {
-            return Self::Behind { node, tasks };
+            return Behind { node, tasks };
         }
         let short = match instance.slots() {
             SlotModel::Exclusive => None,
@@ -80,12 +122,7 @@ impl Obstacle {
                 pairs.map(|(d, (wants, free))| (d, *wants, *free)).find(|(_, wants, free)| wants > free)
             }
         };
-        Self::Full { node, short }
-    }
-
-    /// The obstacle in words, with the names of the instance.
-    pub fn explain<'a>(&'a self, instance: &'a Instance) -> impl fmt::Display + 'a {
-        Explained { obstacle: self, instance }
+        Full { node, short }
     }
 }
 
@@ -127,6 +164,9 @@ impl fmt::Display for Explained<'_> {
                     0 => Ok(()),
                     more => write!(f, ", and {more} more"),
                 }
+            }
+            Obstacle::Resting { seconds, attempt } => {
+                write!(f, "it failed, and waits {seconds:.1} s before attempt {attempt}")
             }
             Obstacle::Failed(task) => write!(f, "it never runs, because '{}' failed", name(*task)),
             Obstacle::GivenUp => f.write_str("it never runs, because the job was given up"),

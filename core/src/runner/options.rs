@@ -5,7 +5,7 @@ use std::time::Duration;
 use mdts_dag::TaskId;
 use tokio::sync::watch;
 
-use crate::engine::{Speculation, State};
+use crate::engine::{Backoff, Speculation, State};
 
 /// How a run behaves.
 ///
@@ -21,6 +21,8 @@ pub struct RunOptions {
     /// Whether nothing new starts once a task has failed for good; what runs may finish. Otherwise all tasks that
     /// do not depend on it still run. Default: no.
     pub fail_fast: bool,
+    /// How long a task rests between a failure and its next attempt. Default: not at all.
+    pub backoff: Backoff,
     /// When a task that runs for too long gets a second attempt on another node. The first success counts, and the other
     /// attempt is cancelled then, perhaps in the middle of its work: tasks must write what others read in one piece,
     /// for example to another name first, and rename it. Default: never.
@@ -38,6 +40,7 @@ impl Default for RunOptions {
         Self {
             deadline: None,
             fail_fast: false,
+            backoff: Backoff::default(),
             speculation: None,
             node_patience: Duration::from_mins(1),
             call_limit: Duration::from_mins(10),
@@ -94,11 +97,20 @@ pub enum Stop {
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     pub(super) stop: Stop,
-    /// Tasks to cancel, with the reason. Only added to: the runner counts how many it has seen.
-    pub(super) cancelled: Vec<(TaskId, String)>,
+    /// Only added to: the runner counts how many it has seen.
+    pub(super) of_tasks: Vec<TaskOrder>,
 }
 
-/// Stops a run, or tasks of it, from outside, for example on Ctrl-C. Cheap to clone; works from any thread.
+/// What is to become of one task.
+#[derive(Debug, Clone)]
+pub(super) enum TaskOrder {
+    /// It is cancelled for this reason.
+    Cancel(TaskId, String),
+    /// It may run again.
+    Retry(TaskId),
+}
+
+/// Stops a run, or tasks of it, or lets tasks run again, from outside, for example on Ctrl-C. Cheap to clone; works from any thread.
 #[derive(Debug, Clone)]
 pub struct Stopper {
     sender: watch::Sender<Orders>,
@@ -136,7 +148,14 @@ impl Stopper {
     /// their end stay as they are.
     pub fn cancel_tasks(&self, tasks: impl IntoIterator<Item = TaskId>, reason: &str) {
         self.sender.send_modify(|orders| {
-            orders.cancelled.extend(tasks.into_iter().map(|task| (task, reason.to_owned())));
+            let cancel = |task| TaskOrder::Cancel(task, reason.to_owned());
+            orders.of_tasks.extend(tasks.into_iter().map(cancel));
         });
+    }
+
+    /// Lets tasks that have failed for good run again, with all their retries, and with them what was blocked behind them
+    /// alone. Others stay as they are.
+    pub fn retry_tasks(&self, tasks: impl IntoIterator<Item = TaskId>) {
+        self.sender.send_modify(|orders| orders.of_tasks.extend(tasks.into_iter().map(TaskOrder::Retry)));
     }
 }

@@ -36,11 +36,14 @@ impl Replay {
 
     fn step(&mut self, step: &StepEntry) -> Result<()> {
         let record = step.record(&self.instance);
+        for (run, usage) in &step.usage {
+            self.attempts.note_usage(*run, *usage);
+        }
         for event in &record.events {
             match *event {
                 Event::Started(run) => drop(self.attempts.started(run, step.now)),
                 Event::Finished(run) => drop(self.attempts.end(run, step.now, None)),
-                Event::Failed(run) | Event::FailedForGood(run) => {
+                Event::Failed(run) | Event::FailedUntil { run, .. } | Event::FailedForGood(run) => {
                     let reason =
                         step.reasons.iter().find(|(of, _)| *of == run).map(|(_, reason)| reason.clone());
                     self.attempts.end(run, step.now, reason);

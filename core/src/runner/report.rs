@@ -2,6 +2,7 @@
 
 use mdts_dag::TaskId;
 
+use super::Usage;
 use crate::engine::Record;
 use crate::{NodeId, Placement, Schedule};
 
@@ -59,6 +60,8 @@ pub struct TaskReport {
     pub finish: f64,
     /// Attempts begun.
     pub attempts: u32,
+    /// What that attempt used, if the executor told it.
+    pub usage: Option<Usage>,
 }
 
 /// What came of a run.
@@ -72,6 +75,7 @@ pub struct RunReport {
     pub tasks: Vec<TaskReport>,
     /// Tasks that an earlier process of the same run had done; 0 unless the run was resumed.
     pub done_before: usize,
+    pub(super) retried: usize,
     /// Attempts begun beside one that ran for too long.
     pub speculated: usize,
     /// Decision steps: how often the policy was asked.
@@ -110,10 +114,9 @@ impl RunReport {
         self.count(|outcome| *outcome == TaskOutcome::Cancelled)
     }
 
-    /// Attempts beyond the first of each task, those of speculation not counted.
+    /// Attempts that repeat one which had begun and ended without success.
     pub fn retried(&self) -> usize {
-        let more = self.tasks.iter().map(|task| task.attempts.saturating_sub(1) as usize);
-        more.sum::<usize>().saturating_sub(self.speculated)
+        self.retried
     }
 
     /// The tasks that failed for good, with the reason.

@@ -91,7 +91,7 @@ impl<P: Placer> Runner<P> {
         self
     }
 
-    /// Calls `progress` after every step, within the run: it should be quick.
+    /// Calls `progress` after every step and at least once a second, within the run: it should be quick.
     #[must_use]
     pub fn on_progress(mut self, progress: impl FnMut(&Snapshot<'_>) + Send + 'static) -> Self {
         self.progress = Some(Box::new(progress));

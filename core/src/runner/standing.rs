@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use mdts_dag::TaskId;
+use mdts_dag::{JobGraph, TaskId};
 
-use super::attempts::Attempts;
+use super::attempts::{Attempt, Attempts};
 use super::replay::Replay;
-use crate::engine::{JobId, Phase, State};
+use super::{Assignment, Usage};
+use crate::engine::{JobId, Phase, State, TaskRun};
 use crate::journal::{Entry, Reader, Torn, digest};
 use crate::{Error, Instance, NodeId, Result};
 
@@ -29,6 +30,16 @@ pub struct LatestAttempt {
     pub node: NodeId,
     /// When it began, in seconds since the run began.
     pub start: f64,
+    /// When it ended, on the same clock; no later than its start while it runs.
+    pub finish: f64,
+    /// What it used, if that is known.
+    pub usage: Option<Usage>,
+}
+
+impl LatestAttempt {
+    fn new(of: &Attempt) -> Self {
+        Self { number: of.number, node: of.node, start: of.start, finish: of.finish, usage: of.usage }
+    }
 }
 
 impl Standing {
@@ -76,8 +87,23 @@ impl Standing {
 
     /// The latest attempt of a task, if it was ever started.
     pub fn attempt(&self, task: TaskId) -> Option<LatestAttempt> {
-        let of = self.attempts.of(task);
-        (of.number > 0).then_some(LatestAttempt { number: of.number, node: of.node, start: of.start })
+        Some(self.attempts.of(task)).filter(|of| of.number > 0).map(LatestAttempt::new)
+    }
+
+    /// The attempt that runs beside that one, if two run.
+    pub fn second_attempt(&self, task: TaskId) -> Option<LatestAttempt> {
+        self.attempts.beside(task).map(LatestAttempt::new)
+    }
+
+    /// The attempts that an executor was given and of whose end nothing is recorded, as an executor that
+    /// [recovers](super::Executor::recover) wants them; `job` is that of the run.
+    pub fn live(&self, instance: &Instance, job: &Arc<JobGraph>) -> Vec<Assignment> {
+        let assignment = |run: TaskRun| {
+            let node = self.attempts.running(run)?.node;
+            let expected_seconds = instance.exec(run.task, node);
+            Some(Assignment { run, node, expected_seconds, job: job.clone() })
+        };
+        self.attempts.live_runs().into_iter().filter_map(assignment).collect()
     }
 
     /// Why a task failed the last time, or was cancelled.

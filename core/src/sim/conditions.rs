@@ -3,7 +3,7 @@
 use mdts_dag::KindId;
 use rand::{Rng as _, SeedableRng};
 
-use crate::engine::Speculation;
+use crate::engine::{Backoff, Speculation, TaskRun};
 use crate::{Error, Instance, NodeId, Result, Rng};
 
 /// Conditions of a simulation. The default is ideal: everything happens as the instance says, and every task is begun once.
@@ -24,6 +24,11 @@ pub struct Conditions {
     /// Tasks that run for too long get a second attempt. It fetches its inputs itself when it begins, beside whatever
     /// else the network carries.
     pub speculation: Option<Speculation>,
+    /// Probability that an attempt fails at its end. The task is repeated as often as its retries allow; then it has
+    /// failed for good, and what depends on it never runs.
+    pub faults: f64,
+    /// How long tasks rest after such a failure.
+    pub backoff: Backoff,
 }
 
 /// When nodes fail: exponentially distributed times, each node on its own.
@@ -51,6 +56,10 @@ impl Conditions {
         if !(0.0..1.0).contains(&self.affinity) {
             return bad("affinity", self.affinity, "a number from 0 to below 1");
         }
+        if !(0.0..1.0).contains(&self.faults) {
+            return bad("probability of a failure", self.faults, "a number from 0 to below 1");
+        }
+        self.backoff.check()?;
         if let Some((_, factor)) = self.slowdowns.iter().find(|(_, f)| !(*f > 0.0 && f.is_finite())) {
             return bad("slowdown", *factor, "a number above 0");
         }
@@ -112,6 +121,16 @@ impl Conditions {
             }
         }
         factors
+    }
+
+    /// Whether an attempt fails.
+    pub(super) fn fails(&self, run: TaskRun) -> bool {
+        if self.faults == 0.0 {
+            return false;
+        }
+        let mut rng = self.generator(1 << 61 | u64::from(run.job.get()));
+        rng.set_word_pos(u128::from(run.task.get()) << 32 | u128::from(run.attempt) << 4);
+        rng.random_bool(self.faults)
     }
 
     /// Generator of one node's failure times.

@@ -55,6 +55,7 @@ enum Due {
     Begin(usize),
     Lose(NodeId),
     Join(NodeId),
+    Wake,
 }
 
 /// Ordered by time, then by serial number.
@@ -187,11 +188,14 @@ impl<'a, P: Placer> Simulator<'a, P> {
             Due::Submit(i) => self.submit(i),
             Due::Finish(run) => {
                 if self.engine.state().is_running(run) && !self.has_finished(run) {
-                    self.close_attempt(run, true);
-                    self.events.push(Event::Finished(run));
+                    let fails = self.conditions.fails(run);
+                    self.close_attempt(run, !fails);
+                    let event = if fails { self.failure(run) } else { Event::Finished(run) };
+                    self.events.push(event);
                 }
             }
             Due::Overdue(run) => self.overdue(run),
+            Due::Wake => self.events.push(Event::Tick),
             Due::Staged(job, task, node) => self.events.push(Event::Staged { job, task, node }),
             Due::Begin(number) => {
                 if let Some(transfers) = &mut self.transfers {
@@ -355,6 +359,19 @@ impl<'a, P: Placer> Simulator<'a, P> {
             self.push(self.now + speculation.patience(exec), Due::Overdue(run));
         }
         self.push(finish, Due::Finish(run));
+    }
+
+    /// The failure of an attempt, after which its task rests if it is to be repeated.
+    fn failure(&mut self, run: TaskRun) -> Event {
+        let graph = self.arrivals[run.job.index()].1.graph();
+        let failures = self.engine.state().failures(run.job, run.task) + 1;
+        let rest = self.conditions.backoff.seconds(run.task, failures, graph.retry_delay(run.task));
+        if rest == 0.0 || failures > graph.retries(run.task) {
+            return Event::Failed(run);
+        }
+        let until = self.now + rest;
+        self.push(until, Due::Wake);
+        Event::FailedUntil { run, until }
     }
 
     /// An attempt that still runs has run for too long; the next time is when it has run for twice as long.

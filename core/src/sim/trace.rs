@@ -13,7 +13,7 @@ pub struct Attempt {
     pub node: NodeId,
     /// Seconds.
     pub start: f64,
-    /// When it finished, was lost with its node, or was cancelled because another attempt had finished.
+    /// When it finished or failed, was lost with its node, or was cancelled because another attempt had finished.
     pub finish: f64,
     /// Whether it finished.
     pub succeeded: bool,

@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use mdts_dag::{DataModel, JobGraph, JobGraphBuilder, Task, TaskId};
 use tokio::time::{Instant, sleep};
 
-use crate::engine::{JobId, Step, TaskRun};
+use crate::engine::{JobId, Speculation, Step, TaskRun};
 use crate::runner::{
-    Assignment, Executor, Outcome, Report, Reports, RunEnd, RunOptions, RunReport, Runner, Stop, TaskOutcome,
+    Assignment, Executor, Outcome, Report, Reports, RunEnd, RunOptions, RunReport, Runner, Stop, Stopping,
+    TaskOutcome,
 };
 use crate::{Cluster, Decisions, Instance, Placer, Result, SlotModel};
 
@@ -22,17 +23,21 @@ pub struct SampleTasks {
     pub fail: fn(Task) -> Task,
     /// Gives a task what makes it run for much longer than the check, unless it is cancelled.
     pub linger: fn(Task) -> Task,
+    /// Gives a task what makes its first attempt linger and all others succeed soon, if there is such a thing: two
+    /// attempts of it then run at once.
+    pub linger_once: Option<fn(Task) -> Task>,
     /// How many tasks of the executor run now, if that can be told from outside.
     pub running: Option<Arc<dyn Fn() -> usize + Send + Sync>>,
 }
 
 impl Default for SampleTasks {
-    /// The commands `true`, `false` and `sleep 600`.
+    /// The commands `true`, `false` and `sleep 600`; none lingers once.
     fn default() -> Self {
         Self {
             succeed: |task| task.command(["true"]),
             fail: |task| task.command(["false"]),
             linger: |task| task.command(["sleep", "600"]),
+            linger_once: None,
             running: None,
         }
     }
@@ -46,7 +51,7 @@ impl std::fmt::Debug for SampleTasks {
 
 /// Checks an executor by running small jobs through it, each of which may take `limit`.
 ///
-/// Every attempt that is not cancelled must be reported as ended exactly once, failures with a reason; `start` must
+/// Every attempt that is not cancelled, also one of two of a task at once, must be reported as ended exactly once, failures with a reason; `start` must
 /// not wait for tasks; cancelled attempts must not succeed, and with [`SampleTasks::running`] must be seen to be
 /// gone; cancelling what has ended must be no error. `make` gives a fresh executor for a cluster of three nodes.
 ///
@@ -57,7 +62,7 @@ pub async fn check_executor<E: Executor>(
     tasks: &SampleTasks,
     limit: Duration,
 ) -> Result<(), String> {
-    for story in STORIES {
+    for story in STORIES.iter().filter(|story| !story.speculate || tasks.linger_once.is_some()) {
         check_story(story, &mut make, tasks, limit).await.map_err(|e| format!("{}: {e}", story.name))?;
     }
     Ok(())
@@ -70,6 +75,8 @@ struct Story {
     /// Per task: `s`ucceeded, `f`ailed, `b`locked, `c`ancelled, and the number of attempts.
     expected: &'static [(char, u32)],
     cancel: bool,
+    /// A second attempt begins soon.
+    speculate: bool,
 }
 
 const STORIES: &[Story] = &[
@@ -85,6 +92,7 @@ const STORIES: &[Story] = &[
         },
         expected: &[('s', 1); 4],
         cancel: false,
+        speculate: false,
     },
     Story {
         name: "forty tasks at once",
@@ -93,6 +101,7 @@ const STORIES: &[Story] = &[
         },
         expected: &[('s', 1); 40],
         cancel: false,
+        speculate: false,
     },
     Story {
         name: "failing and repeating",
@@ -105,6 +114,7 @@ const STORIES: &[Story] = &[
         },
         expected: &[('f', 3), ('b', 0), ('s', 1)],
         cancel: false,
+        speculate: false,
     },
     Story {
         name: "timing out",
@@ -116,6 +126,7 @@ const STORIES: &[Story] = &[
         },
         expected: &[('f', 2), ('b', 0)],
         cancel: false,
+        speculate: false,
     },
     Story {
         name: "cancelling",
@@ -124,6 +135,22 @@ const STORIES: &[Story] = &[
         },
         expected: &[('c', 1); 3],
         cancel: true,
+        speculate: false,
+    },
+    Story {
+        name: "two attempts at once",
+        build: |job, tasks| {
+            let linger_once = tasks.linger_once.unwrap_or(tasks.succeed);
+            for i in 0..3 {
+                let a = job.task(linger_once(Task::new(format!("a{i}"))).seconds(0.1))?;
+                let b = job.task((tasks.succeed)(Task::new(format!("b{i}"))))?;
+                job.depend(b, a, 0.0);
+            }
+            Ok(())
+        },
+        expected: &[('s', 2), ('s', 1), ('s', 2), ('s', 1), ('s', 2), ('s', 1)],
+        cancel: false,
+        speculate: true,
     },
 ];
 
@@ -138,7 +165,9 @@ async fn check_story<E: Executor>(
 ) -> Result<(), String> {
     let text = |error: crate::Error| error.to_string();
     let (job, instance, cluster) = prepare(story, tasks).map_err(text)?;
-    let options = RunOptions { deadline: Some(limit), call_limit: limit, ..RunOptions::default() };
+    let speculation = story.speculate.then_some(Speculation { factor: 1.0, least: A_WHILE.as_secs_f64() });
+    let options =
+        RunOptions { deadline: Some(limit), call_limit: limit, speculation, ..RunOptions::default() };
     let runner = Runner::new(job.clone(), instance, InTurn::default()).options(options);
     if story.cancel {
         let stopper = runner.stopper();
@@ -246,9 +275,9 @@ fn check_log(job: &JobGraph, log: &[Said]) -> Result<(), String> {
     let success = |task: TaskId| move |said: &Said| matches!(said, Said::Report(Report::Ended(run, Outcome::Success)) if run.task == task);
     for (at, said) in log.iter().enumerate() {
         match said {
-            Said::Report(Report::Started(run) | Report::Ended(run, _))
-                if !log[..at].contains(&Said::Start(*run)) =>
-            {
+            Said::Report(
+                Report::Started(run) | Report::Used(run, _) | Report::Lost(run) | Report::Ended(run, _),
+            ) if !log[..at].contains(&Said::Start(*run)) => {
                 return Err(format!("{} is reported, but was not started", show(*run)));
             }
             Said::Report(Report::Ended(run, Outcome::Success)) if log[..at].contains(&Said::Cancel(*run)) => {
@@ -262,7 +291,7 @@ fn check_log(job: &JobGraph, log: &[Said]) -> Result<(), String> {
                     let parent = &job.task(parent).name;
                     return Err(format!("{} was started before '{parent}' had ended", show(*run)));
                 }
-                let is_end = |said: &&Said| matches!(said, Said::Report(Report::Ended(r, _)) if r == run);
+                let is_end = |said: &&Said| matches!(said, Said::Report(Report::Ended(r, _) | Report::Lost(r)) if r == run);
                 let ends = log.iter().filter(is_end).count();
                 if ends > 1 || (ends == 0 && !log.contains(&Said::Cancel(*run))) {
                     return Err(format!("{} is reported as ended {ends} times", show(*run)));
@@ -314,10 +343,13 @@ impl<E: Executor> Executor for Recorder<E> {
         self.executor.start(batch, tapped).await
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
-        self.executor.cancel(runs).await?;
-        note(&self.log, runs.iter().map(|run| Said::Cancel(*run)));
-        Ok(())
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
+        let (stopping, runs, log) = (self.executor.cancel(runs), runs.to_vec(), self.log.clone());
+        Box::pin(async move {
+            stopping.await?;
+            note(&log, runs.iter().map(|run| Said::Cancel(*run)));
+            Ok(())
+        })
     }
 
     fn queues(&self) -> bool {

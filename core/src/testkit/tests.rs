@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::engine::{Step, TaskRun};
 use crate::roles::{Planned, Simulated};
-use crate::runner::{Assignment, Executor, FnExecutor, Outcome, Report, Reports};
+use crate::runner::{Assignment, Executor, FnExecutor, Outcome, Report, Reports, Stopping};
 use crate::{
     Decisions, Instance, NodeId, PartialSchedule, Placement, Placer, Planner, Result, Rng, Schedule,
 };
@@ -131,6 +131,7 @@ enum Fault {
     WaitsInStart,
     RunsOnAfterCancel,
     RefusesToCancelTwice,
+    IgnoresSecondAttempts,
 }
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -176,11 +177,13 @@ impl<E: Executor> Executor for Faulty<E> {
         self.inner.start(batch, reports).await
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
-        if self.fault == Fault::RefusesToCancelTwice {
-            return Err(crate::Error::Executor("it has ended".to_owned()));
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
+        let done = |result| Box::pin(std::future::ready(result));
+        match self.fault {
+            Fault::RefusesToCancelTwice => done(Err(crate::Error::Executor("it has ended".to_owned()))),
+            Fault::RunsOnAfterCancel => done(Ok(())),
+            _ => self.inner.cancel(runs),
         }
-        if self.fault == Fault::RunsOnAfterCancel { Ok(()) } else { self.inner.cancel(runs).await }
     }
 }
 
@@ -189,12 +192,15 @@ async fn judge(fault: Fault) -> Result<(), String> {
         succeed: |t| t.kind("succeed"),
         fail: |t| t.kind("fail"),
         linger: |t| t.kind("linger"),
+        linger_once: Some(|t| t.kind("once")),
         running: Some(Arc::new(|| RUNNING.load(Ordering::SeqCst))),
     };
     let make = |_: &Arc<crate::Cluster>| {
         let inner = FnExecutor::new(move |a: Assignment| async move {
             let _counted = Counted::new();
             match (fault, &*a.task().kind) {
+                (Fault::IgnoresSecondAttempts, "once") => std::future::pending().await,
+                (_, "once") if a.run.attempt > 1 => Outcome::Success,
                 (Fault::NeverReports, _) => std::future::pending().await,
                 (Fault::SucceedsAlways, _) | (_, "succeed") => Outcome::Success,
                 (Fault::GivesNoReason, "fail") => Outcome::Failure(" ".to_owned()),
@@ -217,6 +223,7 @@ async fn executors_are_judged() {
         (Fault::WaitsInStart, "a diamond: executor: starting tasks did not return within 20 s"),
         (Fault::RunsOnAfterCancel, "timing out: 2 tasks still run after the end"),
         (Fault::RefusesToCancelTwice, "a diamond: cancelling attempts that have ended is an error"),
+        (Fault::IgnoresSecondAttempts, "two attempts at once: it did not end within 20 s"),
         (Fault::None, ""),
     ] {
         let found = judge(fault).await.err().unwrap_or_default();

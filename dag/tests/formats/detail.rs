@@ -196,6 +196,7 @@ tasks:
     retries: 2
     retry_on: [75, signal]
     never_retry_on: 2
+    retry_delay: 1.5
     timeout: 10m
   - name: b
     after: [a]
@@ -208,13 +209,13 @@ tasks:
     let json = r#"{"tasks": [{"name": "a", "kind": "k", "times": {"P1": 14, "P2": "1m"}, "cores": 0.5,
         "memory": "2GiB", "gpus": 1, "resources": {"licence": 1}, "gang": 2, "command": "echo $HOME",
         "outputs": "f", "env": {"THREADS": 4, "MODE": "fast", "DEBUG": true}, "directory": "sub",
-        "retries": 2, "retry_on": [75, "signal"], "never_retry_on": 2, "timeout": "10m"}, {"name": "b", "after": ["a"], "inputs": ["f"]},
+        "retries": 2, "retry_on": [75, "signal"], "never_retry_on": 2, "retry_delay": "1500ms", "timeout": "10m"}, {"name": "b", "after": ["a"], "inputs": ["f"]},
         {"name": "c", "needs": {"a": "100MB", "b": 5}}, {"name": "d", "inputs": "f"}], "infer_parents": false}"#;
     let toml = r#"infer_parents = false
         tasks = [{name = "a", kind = "k", times = {P1 = 14, P2 = "1m"}, cores = 0.5, memory = "2GiB", gpus = 1,
         resources = {licence = 1}, gang = 2, command = "echo $HOME", outputs = "f",
         env = {THREADS = 4, MODE = "fast", DEBUG = true}, directory = "sub",
-        retries = 2, retry_on = [75, "signal"], never_retry_on = 2, timeout = "10m"},
+        retries = 2, retry_on = [75, "signal"], never_retry_on = 2, retry_delay = "1.5s", timeout = "10m"},
         {name = "b", after = ["a"], inputs = ["f"]}, {name = "c", needs = {a = "100MB", b = 5}},
         {name = "d", inputs = "f"}]"#;
     for (format, text) in [(Format::Yaml, yaml), (Format::Json, json), (Format::Toml, toml)] {
@@ -227,7 +228,7 @@ tasks:
         assert_eq!(demand.other["licence"], 1.0);
         let run = a.run.as_deref().unwrap();
         assert_eq!(run.command, ["sh", "-c", "echo $HOME"]);
-        assert_eq!((run.retries, run.timeout), (2, Some(600.0)));
+        assert_eq!((run.retries, run.retry_delay, run.timeout), (2, Some(1.5), Some(600.0)));
         let variables: Vec<_> = run.env.iter().map(|(name, value)| (&**name, &**value)).collect();
         assert_eq!(variables, [("THREADS", "4"), ("MODE", "fast"), ("DEBUG", "true")]);
         assert_eq!(run.directory.as_deref(), Some("sub"));

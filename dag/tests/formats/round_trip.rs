@@ -228,13 +228,15 @@ fn execution() -> impl Strategy<Value = Execution> {
     let env = prop::collection::btree_map(variable, name(), 0..3).prop_map(|env| env.into_iter().collect());
     let directory = prop::option::of(name());
     let timeout = prop::option::of(1e-3..1e9);
-    (command, env, directory, 0_u32..4, retry(), timeout).prop_map(
-        |(command, env, directory, retries, retry, timeout)| Execution {
+    let delay = prop::option::of(0.0..1e6);
+    (command, env, directory, 0_u32..4, retry(), delay, timeout).prop_map(
+        |(command, env, directory, retries, retry, retry_delay, timeout)| Execution {
             command,
             env,
             directory,
             retries,
             retry,
+            retry_delay,
             timeout,
         },
     )

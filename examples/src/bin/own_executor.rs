@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mdts_core::engine::TaskRun;
-use mdts_core::runner::{Assignment, Executor, Outcome, Report, Reports, Runner};
+use mdts_core::runner::{Assignment, Executor, Outcome, Report, Reports, Runner, Stopping};
 use mdts_core::{Cluster, Error, Instance, Result, SlotModel};
 use mdts_dag::{DataModel, JobGraph, Task};
 use tokio::task::JoinHandle;
@@ -34,15 +34,15 @@ impl Executor for Pool {
         Ok(())
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
         let stopping: Vec<_> = runs.iter().filter_map(|run| self.running.remove(run)).collect();
-        for (stop, _) in &stopping {
-            stop.store(true, Ordering::Relaxed);
-        }
-        for (_, thread) in stopping {
-            thread.await.map_err(|error| Error::Executor(error.to_string()))?;
-        }
-        Ok(())
+        stopping.iter().for_each(|(stop, _)| stop.store(true, Ordering::Relaxed));
+        Box::pin(async move {
+            for (_, thread) in stopping {
+                thread.await.map_err(|error| Error::Executor(error.to_string()))?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -95,6 +95,7 @@ mod tests {
             succeed: |task| task.seconds(0.01),
             fail: |task| task.seconds(0.01).kind("broken"),
             linger: |task| task.seconds(600.0),
+            linger_once: None,
             running: None,
         };
         let checked = check_executor(|_| Ok(Pool::default()), &tasks, Duration::from_secs(30)).await;

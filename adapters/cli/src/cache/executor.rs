@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use mdts_core::Result;
 use mdts_core::engine::TaskRun;
-use mdts_core::runner::{Assignment, Executor, Outcome, Report, Reports};
+use mdts_core::runner::{Assignment, Executor, Outcome, Report, Reports, Stopping};
 use mdts_dag::JobGraph;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
@@ -183,7 +183,7 @@ impl Executor for Cached {
         self.shared.inside.lock().await.recover(attempts, &proxy).await
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
         let mut looks = Vec::new();
         {
             let mut attempts = self.shared.attempts();
@@ -195,10 +195,14 @@ impl Executor for Cached {
                 }
             }
         }
-        for look in looks {
-            look.await.ok(); // an error says that the runtime is ending
-        }
-        self.shared.inside.lock().await.cancel(runs).await
+        let (shared, runs) = (self.shared.clone(), runs.to_vec());
+        Box::pin(async move {
+            for look in looks {
+                look.await.ok(); // an error says that the runtime is ending
+            }
+            let stopping = shared.inside.lock().await.cancel(&runs);
+            stopping.await
+        })
     }
 
     fn queues(&self) -> bool {
@@ -226,6 +230,12 @@ mod tests {
             let cache = cache.map_err(|error| mdts_core::Error::Executor(error.to_string()))?;
             Ok(Cached::new(Box::new(inside), cache, Arc::default()))
         };
-        check_executor(make, &SampleTasks::default(), Duration::from_mins(1)).await
+        let tasks = SampleTasks {
+            linger_once: Some(|task| {
+                task.command(["sh", "-c", "test $MDTS_ATTEMPT -gt 1 || exec sleep 600"])
+            }),
+            ..SampleTasks::default()
+        };
+        check_executor(make, &tasks, Duration::from_mins(1)).await
     }
 }

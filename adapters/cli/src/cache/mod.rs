@@ -8,11 +8,13 @@
 //! Everything is addressed by its BLAKE3 hash, written under another name and renamed: a process that is killed leaves
 //! nothing half done, and several processes may share a folder.
 
+mod clear;
 mod executor;
 mod hashes;
 mod look;
 mod parts;
 mod store;
 
+pub(crate) use clear::{Leave, Size, clear, size};
 pub(crate) use executor::Cached;
 pub(crate) use look::{Cache, Verdict};

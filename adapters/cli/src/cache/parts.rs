@@ -62,7 +62,7 @@ impl Parts {
 /// Hash of all that decides what a command does, its inputs left out.
 fn command(run: &Execution) -> Hash {
     // Every field is named, so that a new one is not forgotten here.
-    let Execution { command, env, directory, retries: _, retry: _, timeout: _ } = run;
+    let Execution { command, env, directory, retries: _, retry: _, retry_delay: _, timeout: _ } = run;
     let mut hasher = Hasher::new();
     add(&mut hasher, command);
     add(&mut hasher, env.iter().flat_map(|(name, value)| [name, value]));

@@ -1,14 +1,15 @@
 //! `mdts cancel --journal DIR [TASK...]`: stops a run, or tasks of it, from another terminal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mdts_core::engine::{Event, JobId, Phase, Step, TaskRun};
 use mdts_core::journal::{Durability, Folder, events_file, holder};
-use mdts_core::runner::{Executor, Runner, Stop, amend};
+use mdts_core::runner::{Executor, Reports, Runner, Stop, amend};
 use mdts_core::{Decisions, Placer};
 use mdts_dag::TaskId;
 use serde::Serialize;
+use tokio::runtime::Runtime;
 
 use super::run::executor;
 use crate::control::{self, CANCELLED, Request};
@@ -126,16 +127,8 @@ impl Cancel {
             return Ok(Report { ended: false, ..nothing(said) });
         }
         let kept = &shown.kept;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
-        let mut executor = executor(
-            kept.emulate,
-            &LifeFlags::default(),
-            &kept.logs,
-            &kept.folder,
-            &kept.machines.cluster,
-            Some(folder),
-        )?;
+        let runtime = runtime()?;
+        let mut executor = left_behind(&shown, folder)?;
         let runner = Runner::new(kept.job.graph.clone(), shown.instance.clone(), Nobody)
             .journal(locked.resume(Durability::Process)?);
         runner.stopper().stop(Stop::Cancel);
@@ -158,13 +151,6 @@ impl Cancel {
         let locked = Folder::lock(&self.journal)?;
         let shown = Shown::read(&self.journal)?;
         let open = self.open(&shown, tasks)?;
-        if let Some(task) = open.iter().find(|task| shown.standing.phase(**task) == Phase::Running) {
-            return Err(Error::Usage(format!(
-                "'{}' may still run though its run was killed; {}, then cancel it, or cancel the whole run",
-                shown.name(*task),
-                remedy(&self.journal)
-            )));
-        }
         let job = JobId::default();
         let events: Vec<Event> = open.iter().map(|task| Event::Dropped { job, task: *task }).collect();
         let reason = |task: &TaskId| {
@@ -173,8 +159,34 @@ impl Cancel {
         };
         let reasons = open.iter().map(reason).collect();
         let journal = locked.resume(Durability::Process)?;
-        amend(journal, &shown.instance, shown.kept.emulate.is_none(), &events, reasons, "cancelled")?;
+        let queues = shown.kept.emulate.is_none();
+        let locked = amend(journal, &shown.instance, queues, &events, reasons, "cancelled")?;
+        self.end(&shown, &open)?;
+        drop(locked);
         Ok(self.cancelled(&shown, None, &open))
+    }
+
+    /// Ends what a killed run has left behind of these tasks; what it has left of others goes on.
+    fn end(&self, shown: &Shown, tasks: &[TaskId]) -> Result<()> {
+        let live = shown.standing.live(&shown.instance, &shown.kept.job.graph);
+        let runs: Vec<TaskRun> =
+            live.iter().map(|assignment| assignment.run).filter(|run| tasks.contains(&run.task)).collect();
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let mut executor = left_behind(shown, &self.journal)?;
+        let runtime = runtime()?;
+        let ended = runtime.block_on(async {
+            let end = async {
+                let (reports, _inbox) = Reports::channel();
+                executor.recover(live, &reports).await?;
+                executor.cancel(&runs).await
+            };
+            tokio::time::timeout(PATIENCE, end).await
+        });
+        drop(runtime); // before the executor, whose end must end nothing else
+        ended.map_err(|_| Error::Failed(format!("they do not end within {} s", PATIENCE.as_secs())))??;
+        Ok(())
     }
 
     /// Those of the tasks that have not come to their end.
@@ -227,6 +239,18 @@ impl Cancel {
     }
 }
 
+/// What runs the tasks of a run whose process is dead.
+fn left_behind(shown: &Shown, folder: &Path) -> Result<Box<dyn Executor>> {
+    let kept = &shown.kept;
+    let life = LifeFlags::default();
+    executor(kept.emulate, &life, &kept.logs, &kept.folder, &kept.machines.cluster, Some(folder))
+}
+
+fn runtime() -> Result<Runtime> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })
+}
+
 /// A policy that is not asked.
 #[derive(Debug)]
 struct Nobody;
@@ -251,7 +275,7 @@ fn names(shown: &Shown, tasks: &[TaskId]) -> Vec<String> {
 }
 
 /// Waits until it is so; a look that takes long is followed by a longer pause.
-fn wait(mut is: impl FnMut() -> Result<bool>, or_else: impl FnOnce() -> String) -> Result<()> {
+pub(super) fn wait(mut is: impl FnMut() -> Result<bool>, or_else: impl FnOnce() -> String) -> Result<()> {
     let begin = Instant::now();
     loop {
         let look = Instant::now();

@@ -105,7 +105,7 @@ fn show_step(out: &mut impl Write, names: &Names, step: &StepEntry) -> Result<()
     for event in &step.events {
         let (word, mut fields) = event_fields(names, event);
         let reason = match event {
-            Happening::Failed(run) | Happening::FailedForGood(run) => {
+            Happening::Failed(run) | Happening::FailedUntil { run, .. } | Happening::FailedForGood(run) => {
                 Some(step.reasons.iter().find(|(of, _)| of == run))
             }
             Happening::Dropped { task, .. } => Some(step.reasons.iter().rfind(|(of, _)| of.task == *task)),
@@ -143,6 +143,11 @@ fn event_fields(names: &Names, event: &Happening) -> (&'static str, Map<String, 
         Happening::Started(run) => ("started", names.run(run)),
         Happening::Finished(run) => ("finished", names.run(run)),
         Happening::Failed(run) => ("failed", names.run(run)),
+        Happening::FailedUntil { run, until } => {
+            let mut fields = names.run(run);
+            fields.insert("repeated_at".into(), until.into());
+            ("failed", fields)
+        }
         Happening::FailedForGood(run) => {
             let mut fields = names.run(run);
             fields.insert("final".into(), true.into());

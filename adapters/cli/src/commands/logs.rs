@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use mdts_core::engine::Phase;
 use mdts_core::journal::{events_file, holder};
 use mdts_dag::TaskId;
 use mdts_local::log_files;
+use rustix::fs::OFlags;
 
 use crate::error::{Error, Result};
 use crate::journal::{Shown, remedy};
@@ -94,7 +96,9 @@ impl Logs {
 
     fn attempt(&self, shown: &Shown, task: TaskId) -> Result<u32> {
         let name = shown.name(task);
-        let last = shown.standing.attempt(task).map_or(0, |attempt| attempt.number);
+        let second = shown.standing.second_attempt(task);
+        let numbers = shown.standing.attempt(task).into_iter().chain(second).map(|attempt| attempt.number);
+        let last = numbers.max().unwrap_or(0);
         if last == 0 {
             return Err(Error::Usage(format!(
                 "'{name}' was not started; mdts status --journal {} '{name}' tells why",
@@ -140,7 +144,9 @@ impl Printer {
     fn print(&mut self, number: usize, stream: &mut Stream, is_last: bool) -> Result<bool> {
         let failed = |source| Error::Input { path: stream.path.clone(), source };
         if stream.file.is_none() {
-            stream.file = match File::open(&stream.path) {
+            // A pipe that somebody has put there is not waited for.
+            let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+            stream.file = match File::options().read(true).custom_flags(nonblocking).open(&stream.path) {
                 Ok(file) => Some(file),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(error) => return Err(failed(error)),

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod bench;
+mod cache;
 mod cancel;
 mod compare;
 mod completions;
@@ -44,6 +45,8 @@ pub(crate) enum Command {
     Cancel(cancel::Cancel),
     /// Let failed tasks of a run run again
     Retry(retry::Retry),
+    /// Show what a cache of outputs holds, or make room in it
+    Cache(cache::CacheCommand),
     /// Print what a task of a run has written
     Logs(logs::Logs),
     /// Print the journal of a run as JSON lines
@@ -83,6 +86,7 @@ pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
         Command::Status(command) => command.carry_out().map(done),
         Command::Cancel(command) => command.carry_out(args.quiet).map(done),
         Command::Retry(command) => command.carry_out(args.quiet).map(done),
+        Command::Cache(command) => command.carry_out(args.quiet).map(done),
         Command::Logs(command) => command.carry_out().map(done),
         Command::Log(command) => command.carry_out().map(done),
         Command::Keep(command) => command.carry_out().map(done),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use mdts_core::{Bounds, Instance, Objectives, SlotModel};
-use mdts_dag::JobGraph;
+use mdts_dag::{JobGraph, TaskId, Work};
 use serde::Serialize;
 
 use crate::choice::Choice;
@@ -72,6 +72,8 @@ struct Report<'a> {
     verified: bool,
     #[serde(flatten)]
     search: Option<SearchReport>,
+    /// Tasks whose run times the workflow does not tell and the history does.
+    predicted: Vec<&'a str>,
     placements: Vec<Named<'a>>,
 }
 
@@ -134,7 +136,11 @@ impl Plan {
         let is_printed = self.json || self.output.as_deref() == Some(Path::new(STDOUT));
         let plan_file = self.output.as_deref().filter(|path| *path != Path::new(STDOUT));
         let plan_file = OutputFile::create_if(plan_file)?;
-        let job = history::fill(input::job(self.dag.as_deref())?, &settings)?;
+        let read = input::job(self.dag.as_deref())?;
+        let unknown: Vec<TaskId> =
+            read.graph.task_ids().filter(|task| read.graph.task(*task).work == Work::Unknown).collect();
+        let unknown = if settings.history.is_some() { unknown } else { Vec::new() };
+        let job = history::fill(read, &settings)?;
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
 
@@ -142,7 +148,7 @@ impl Plan {
             Some(search) => search::plan_until_interrupted(search, &policy, settings.seed, &instance, quiet)?,
             None => policy::plan(&policy, settings.seed, &instance)?,
         };
-        let report = report(&job.graph, &instance, settings.seed, &plan);
+        let report = report(&job.graph, &instance, settings.seed, &plan, &unknown);
         let mut text =
             if quiet || self.json { String::new() } else { show(&report, &instance, &machines, &plan) };
         if let Some(file) = plan_file {
@@ -161,7 +167,13 @@ impl Plan {
     }
 }
 
-fn report<'a>(job: &'a JobGraph, instance: &'a Instance, seed: u64, plan: &policy::Plan) -> Report<'a> {
+fn report<'a>(
+    job: &'a JobGraph,
+    instance: &'a Instance,
+    seed: u64,
+    plan: &policy::Plan,
+    predicted: &[TaskId],
+) -> Report<'a> {
     let graph = instance.graph();
     let named = |p: &mdts_core::Placement| Named {
         task: graph.task_name(p.task),
@@ -187,6 +199,7 @@ fn report<'a>(job: &'a JobGraph, instance: &'a Instance, seed: u64, plan: &polic
         plan_seconds: plan.seconds,
         verified: true, // nothing else comes this far
         search: plan.search.map(SearchReport::from),
+        predicted: predicted.iter().map(|task| graph.task_name(*task)).collect(),
         placements: plan.schedule.placements().iter().map(named).collect(),
     }
 }

@@ -100,6 +100,7 @@ impl Predict {
 
 impl Learn {
     fn carry_out(&self, quiet: bool) -> Result<()> {
+        let _locked = history::lock(&self.history)?;
         let mut predictor = history::open(&self.history, 0)?;
         let mut learnt = 0;
         for path in &self.dags {

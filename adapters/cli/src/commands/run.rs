@@ -19,6 +19,7 @@ use super::plan::above_bound;
 use crate::cache::{Cache, Cached};
 use crate::choice::Choice;
 use crate::control::Control;
+use crate::course::CourseFlags;
 use crate::error::{Error, Result};
 use crate::forecast::Outlook;
 use crate::gantt::{self, Chart, Form};
@@ -32,7 +33,6 @@ use crate::progress::{RunProgress, Watched};
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, OtherFlags, Settings};
 use crate::signals::Signals;
-use crate::speculate::SpeculateFlags;
 use crate::text::{Table, column, count, number};
 use crate::usage::{Meter, Usage};
 use crate::weights::WeightsFlag;
@@ -66,7 +66,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     weights: WeightsFlag,
     #[command(flatten)]
-    speculate: SpeculateFlags,
+    course: CourseFlags,
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     emulate: Option<f64>,
@@ -131,6 +131,10 @@ struct Report<'a> {
     overhead_per_task_us: f64,
     /// Null where the system does not tell.
     peak_memory_mib: Option<f64>,
+    /// Processor time of the last attempts of all tasks, as far as known; null if of none.
+    tasks_cpu_seconds: Option<f64>,
+    /// Most memory of one of them; null if it is of none known.
+    tasks_peak_memory_mib: Option<f64>,
     /// Tasks that did not run because the cache had their outputs.
     cached: usize,
     /// Tasks that were done before this process went on with the run.
@@ -184,11 +188,11 @@ impl Run {
         // One thread: handing little pieces of work to others costs more than the work.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
+        let options = self.course.options(ready.settings.seed)?;
         let mut executor = ready.executor(&self.life)?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
-        let came_of_it =
-            runtime.block_on(drive(&ready, journal, self.speculate.options()?, &mut *executor, quiet))?;
+        let came_of_it = runtime.block_on(drive(&ready, journal, options, &mut *executor, quiet))?;
         drop(executor);
         let report = ready.report(&came_of_it, meter.read());
         if self.json {
@@ -459,7 +463,11 @@ impl Ready {
             reason,
             log: self.emulate.is_none().then(|| self.log(graph, run, task)).filter(|log| log.exists()),
         });
+        let used = || run.tasks.iter().filter_map(|task| task.usage);
+        let most = used().map(|usage| usage.peak_memory).max();
         Report {
+            tasks_cpu_seconds: most.map(|_| used().map(|usage| usage.cpu_seconds).sum()),
+            tasks_peak_memory_mib: most.map(|bytes| bytes as f64 / f64::from(1 << 20)),
             dag: graph.name(),
             policy: self.plan.policy,
             nodes: self.instance.nodes(),
@@ -601,6 +609,12 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
                 .map_or(String::new(), |m| format!(", {} MiB of memory at most", number(m.round())))
         ),
     );
+    if let (Some(cpu), Some(most)) = (report.tasks_cpu_seconds, report.tasks_peak_memory_mib) {
+        line(
+            "used",
+            format!("{} s of processor time by tasks, {most:.1} MiB of memory by one at most", number(cpu)),
+        );
+    }
     text + &show_failures(report)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use mdts_core::engine::Phase;
 use mdts_core::journal::{events_file, holder};
-use mdts_core::runner::Obstacle;
+use mdts_core::runner::{Obstacle, Obstacles};
 use mdts_dag::TaskId;
 use serde::Serialize;
 
@@ -58,6 +58,21 @@ struct Report<'a> {
     /// The tasks of that path, in order.
     critical_path: Vec<&'a str>,
     waiting: Vec<Waiting<'a>>,
+    /// The attempt of the task asked for that ended last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latest: Option<Latest<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Latest<'a> {
+    attempt: u32,
+    node: &'a str,
+    start: f64,
+    finish: f64,
+    /// Of all its processes; null if it is not known.
+    cpu_seconds: Option<f64>,
+    /// Most bytes of memory at a time; null if it is not known.
+    peak_memory: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,6 +91,9 @@ struct Running<'a> {
 struct Waiting<'a> {
     task: &'a str,
     why: String,
+    /// The same for all that wait for the same thing.
+    #[serde(skip)]
+    kind: String,
     /// It waits for tasks that wait or run themselves.
     #[serde(skip)]
     is_for_parents: bool,
@@ -116,27 +134,35 @@ fn report(shown: &Shown, (now, is_held): (f64, bool), only: Option<TaskId>) -> R
     let forecast = begun.then(|| Forecast::new(standing.state(), &shown.instance, now, scale)).transpose()?;
     let chosen = |task: &TaskId| only.is_none_or(|only| only == *task);
     let running = graph.task_ids().filter(chosen).filter(|task| standing.phase(*task) == Phase::Running);
-    let running = running.filter_map(|task| {
-        let attempt = standing.attempt(task)?;
-        Some(Running {
-            task: name(task),
-            attempt: attempt.number,
-            node: &shown.instance.cluster().node(attempt.node).name,
-            start: attempt.start,
-            elapsed: (now - attempt.start).max(0.0),
-            expected_seconds: shown.instance.exec(task, attempt.node) * scale,
-            expected_finish: attempt.start + shown.instance.exec(task, attempt.node) * scale,
-        })
+    let attempts = |task| [standing.attempt(task), standing.second_attempt(task)].into_iter().flatten();
+    let running = running.flat_map(|task| attempts(task).map(move |attempt| (task, attempt)));
+    let running = running.map(|(task, attempt)| Running {
+        task: name(task),
+        attempt: attempt.number,
+        node: &shown.instance.cluster().node(attempt.node).name,
+        start: attempt.start,
+        elapsed: (now - attempt.start).max(0.0),
+        expected_seconds: shown.instance.exec(task, attempt.node) * scale,
+        expected_finish: attempt.start + shown.instance.exec(task, attempt.node) * scale,
     });
+    let obstacles = Obstacles::new(standing.state(), &shown.instance, now);
     let waiting = graph.task_ids().filter(chosen).filter_map(|task| {
         if !begun {
             let why = "the run has not begun".to_owned();
-            return Some(Waiting { task: name(task), why, is_for_parents: false });
+            return Some(Waiting { task: name(task), kind: why.clone(), why, is_for_parents: false });
         }
-        let obstacle = Obstacle::of(standing.state(), &shown.instance, task)?;
+        let obstacle = obstacles.of(task)?;
         let is_for_parents = matches!(obstacle, Obstacle::Parents(_));
         let why = obstacle.explain(&shown.instance).to_string();
-        Some(Waiting { task: name(task), why, is_for_parents })
+        let kind = match &obstacle {
+            Obstacle::Behind { node, .. } => {
+                let node = &shown.instance.cluster().node(*node).name;
+                format!("on '{node}' tasks that were placed earlier come first")
+            }
+            Obstacle::Resting { .. } => "failed tasks rest before they are repeated".to_owned(),
+            _ => why.clone(),
+        };
+        Some(Waiting { task: name(task), why, kind, is_for_parents })
     });
     Ok(Report {
         job: graph.name(),
@@ -154,7 +180,32 @@ fn report(shown: &Shown, (now, is_held): (f64, bool), only: Option<TaskId>) -> R
         critical_path: forecast.iter().flat_map(|forecast| &forecast.path).map(|task| name(*task)).collect(),
         running: running.collect(),
         waiting: waiting.collect(),
+        latest: only.and_then(|task| latest(shown, task)),
     })
+}
+
+fn latest(shown: &Shown, task: TaskId) -> Option<Latest<'_>> {
+    let has_ended = matches!(shown.standing.phase(task), Phase::Done | Phase::Failed);
+    let attempt = shown.standing.attempt(task).filter(|_| has_ended)?;
+    Some(Latest {
+        attempt: attempt.number,
+        node: &shown.instance.cluster().node(attempt.node).name,
+        start: attempt.start,
+        finish: attempt.finish,
+        cpu_seconds: attempt.usage.map(|usage| usage.cpu_seconds),
+        peak_memory: attempt.usage.map(|usage| usage.peak_memory),
+    })
+}
+
+impl Latest<'_> {
+    fn told(&self) -> String {
+        let mut text = format!("on {} in {} s", self.node, number(self.finish - self.start));
+        if let (Some(cpu), Some(peak)) = (self.cpu_seconds, self.peak_memory) {
+            let mebibytes = peak as f64 / f64::from(1 << 20);
+            _ = write!(text, "; {} s of processor time, {mebibytes:.1} MiB of memory at most", number(cpu));
+        }
+        text
+    }
 }
 
 fn show(report: &Report<'_>, folder: &Path) -> String {
@@ -211,7 +262,7 @@ fn show(report: &Report<'_>, folder: &Path) -> String {
     // What blocks most tasks comes first.
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for waiting in report.waiting.iter().filter(|waiting| !waiting.is_for_parents) {
-        reasons.entry(&waiting.why).or_default().push(waiting.task);
+        reasons.entry(&waiting.kind).or_default().push(waiting.task);
     }
     let mut reasons: Vec<(&str, Vec<&str>)> = reasons.into_iter().collect();
     reasons.sort_by_key(|(_, tasks)| std::cmp::Reverse(tasks.len()));
@@ -260,11 +311,13 @@ fn more(line: &mut impl FnMut(&str, String), of: usize) {
 fn show_task(shown: &Shown, report: &Report<'_>, task: TaskId) -> String {
     let name = &shown.kept.job.graph.task(task).name;
     let attempt = shown.standing.attempt(task);
+    let latest = report.latest.as_ref().filter(|latest| latest.peak_memory.is_some());
+    let told = |before: &str| latest.map_or(String::new(), |latest| format!("{before}{}", latest.told()));
     let said = match shown.standing.phase(task) {
-        Phase::Done => "it has succeeded".to_owned(),
+        Phase::Done => format!("it has succeeded{}", told(" ")),
         Phase::Failed => {
             let reason = shown.standing.reason(task).unwrap_or("nobody knows why");
-            format!("it failed for good: {reason}")
+            format!("it failed for good: {reason}{}", told("; the last attempt ended "))
         }
         Phase::Running => report
             .running

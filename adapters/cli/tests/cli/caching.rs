@@ -155,11 +155,12 @@ fn a_run_killed_again_and_again_keeps_a_cache_that_holds() {
     let task = |i: usize| {
         let input = if i < 4 { "in.txt".to_owned() } else { format!("o{}", i - 4) };
         format!(
-            "  - {{name: t{i}, command: [sh, -c, 'sleep 0.02; cat {input} > o{i}; echo {i} >> o{i}'], \
+            "  - {{name: t{i}, command: [sh, -c, 'sleep 0.02; cat {input} > $$.{i}; echo {i} >> $$.{i}; mv $$.{i} o{i}'], \
              inputs: [{input}], outputs: [o{i}]}}\n"
         )
     };
     let tasks: String = (0..40).map(task).collect();
+    // Without a journal tasks outlive a killed run: what they write appears in one piece.
     folder.write("flow.yaml", format!("name: many\ntasks:\n{tasks}")).write("in.txt", "in\n");
     for round in 0..12 {
         let mut child = folder.command(&RUN);
@@ -247,4 +248,48 @@ fn without_a_cache_a_dry_run_tells_where() {
     assert!(report["cache"].is_null() && report["tasks"][0]["why"].is_null());
     assert!(report["tasks"][2]["node"].is_string() && report["tasks"][2]["start"].is_number());
     assert_eq!(folder.files(), ["flow.yaml", "in.txt"]);
+}
+
+#[test]
+fn room_is_made_in_a_cache() {
+    let folder = Folder::new();
+    let task = |i: usize| {
+        format!(
+            "  - {{name: t{i}, command: [sh, -c, \"echo x >> ran{i}; head -c 100000 /dev/zero | tr '\\\\0' {i} > out{i}\"], outputs: [out{i}]}}\n"
+        )
+    };
+    let ran = |i: usize| folder.read(&format!("ran{i}")).len() / 2;
+    let run = |tasks: &[usize]| {
+        let lines: String = tasks.iter().map(|i| task(*i)).collect();
+        folder.write("flow.yaml", format!("name: room\ntasks:\n{lines}"));
+        assert_eq!(folder.json(&RUN)["succeeded"], tasks.len());
+    };
+    let cache = |more: &[&str]| folder.json(&[&["cache", "kept", "--json"], more].concat());
+    assert!(folder.mdts(&["cache", "kept"]).stderr.contains("there is no cache here"));
+    for i in 0..3 {
+        run(&[i]);
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    let numbers =
+        |report: &Value| ["records", "objects", "bytes"].map(|key| report[key].as_u64().unwrap_or(u64::MAX));
+    assert_eq!(numbers(&cache(&[])), [3, 3, 300_000]);
+    let text = folder.mdts(&["cache", "kept", "--older-than", "1h"]).stdout;
+    assert_eq!(text, "3 tasks known, 3 outputs with 0.3 MiB\n");
+    // What is young stays as contents, though no record names it: a run might be about to.
+    assert_eq!(numbers(&cache(&["--keep-size", "250000"])), [2, 3, 300_000], "the oldest is forgotten");
+    let old = std::time::SystemTime::now() - Duration::from_hours(3);
+    let mut found = Vec::new();
+    files(&folder.path("kept/objects"), &mut found);
+    for path in &found {
+        let file = fs::File::options().write(true).open(path).expect("opened");
+        file.set_modified(old).expect("set");
+    }
+    assert_eq!(numbers(&cache(&["--keep-size", "250kB"])), [2, 2, 200_000]);
+    run(&[0, 1, 2]);
+    assert_eq!([0, 1, 2].map(ran), [2, 1, 1], "what was forgotten has run again");
+    assert_eq!(numbers(&cache(&["--keep-size", "0"])), [0, 0, 0]);
+    run(&[0, 1, 2]);
+    assert_eq!([0, 1, 2].map(ran), [3, 2, 2]);
+    assert_eq!(numbers(&cache(&["--older-than", "0"]))[0], 0);
+    assert_eq!(folder.mdts(&["cache", "kept", "--keep-size", "x"]).status, 2);
 }

@@ -47,6 +47,8 @@ fn plans_use_what_was_learnt() {
     assert_eq!(seconds_of_sort(&folder.json(&plan)), 1.0, "without a history, the mean of what is known");
     let predicted = folder.json(&[&plan[..], &["--history", "h.json"]].concat());
     assert!((seconds_of_sort(&predicted) / 60.0 - 1.0).abs() < 0.1, "{predicted}");
+    let named = |report: &Value| report["predicted"].as_array().map_or(0, Vec::len);
+    assert!(named(&predicted) > 0 && named(&folder.json(&plan)) == 0, "{predicted}");
     let compared = ["compare", "unknown.yaml", "--cluster", "m.toml", "--policies", "heft", "--json"];
     let row = &folder.json(&[&compared[..], &["--history", "h.json"]].concat())["rows"][0];
     assert_eq!(row["makespan"], predicted["makespan"]);
@@ -89,6 +91,26 @@ fn runs_add_to_their_history_when_all_went_well() {
         (0.2..1.0).contains(&makespan),
         "the nap, not the second that stands for nothing known: {makespan}"
     );
+}
+
+#[test]
+fn runs_that_end_together_all_add_to_their_history() {
+    let folder = folder();
+    folder.write("nap.yaml", "name: nap\ntasks:\n  - {name: nap, command: [\"true\"]}\n");
+    let runs: Vec<_> = (0..12)
+        .map(|i| {
+            let logs = format!("logs{i}");
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mdts"));
+            command.args(["run", "nap.yaml", "--history", "all.json", "--json", "--logs", &logs]);
+            command.current_dir(folder.path(".")).stdout(std::process::Stdio::null());
+            command.spawn().expect("mdts runs")
+        })
+        .collect();
+    for mut run in runs {
+        assert!(run.wait().expect("it ends").success());
+    }
+    let history: Value = serde_json::from_str(&folder.read("all.json")).expect("JSON");
+    assert_eq!(history["runs"], 12);
 }
 
 #[test]

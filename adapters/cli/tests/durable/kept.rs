@@ -19,5 +19,9 @@ async fn the_keeper_conforms() -> Result<(), String> {
         options.keeper = Some(KeeperOptions { folder: deep.join(format!("run{runs}")), command });
         LocalExecutor::new(options, cluster.clone())
     };
-    check_executor(make, &SampleTasks::default(), Duration::from_mins(1)).await
+    let tasks = SampleTasks {
+        linger_once: Some(|task| task.command(["sh", "-c", "test $MDTS_ATTEMPT -gt 1 || exec sleep 600"])),
+        ..SampleTasks::default()
+    };
+    check_executor(make, &tasks, Duration::from_mins(1)).await
 }

@@ -8,8 +8,10 @@ mod kept;
 mod kills;
 mod life;
 mod output;
+mod rests;
 mod retries;
 mod stops;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -1,6 +1,6 @@
 //! `mdts retry`.
 
-use crate::{Bench, error, json, report, sh, text};
+use crate::{Bench, error, json, report, sh, text, wait_until};
 
 /// `bad` fails until there is `mended`, `worse` until there is `healed`.
 fn failing() -> Bench {
@@ -71,15 +71,40 @@ fn failed_tasks_and_what_is_behind_them_run_again() {
 }
 
 #[test]
-fn a_run_under_way_is_not_changed() {
-    let bench = Bench::new(&[sh("a", "touch begun; exec sleep 600", "")]);
-    let run = bench.begin();
+fn failed_tasks_of_a_run_under_way_run_again_at_once() {
+    let bench = Bench::new(&[
+        sh("gate", "touch begun; while ! test -e go; do sleep 0.05; done", ""),
+        sh("bad", "echo x >> bad; test -e mended", ", retries: 1, retry_delay: 0"),
+        sh("behind", "echo x >> behind", ", after: [bad]"),
+    ]);
+    std::fs::write(bench.path("two.toml"), "[[node]]\nname = \"n\"\ncount = 2\n").expect("written");
+    let args = ["run", "flow.yaml", "--journal", "run", "--json", "--cluster", "two.toml"];
+    let run = bench.command(&args).spawn().expect("mdts runs");
     bench.await_file("begun");
-    let refused = bench.call(&["retry", "--journal", "run"]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(error(&refused).contains(&format!("in use by process {}", run.id())), "{}", error(&refused));
-    assert!(bench.call(&["cancel", "--journal", "run"]).status.success());
-    run.wait_with_output().expect("it ends");
+    let status = || json(&bench.call(&["status", "--journal", "run", "--json"]));
+    wait_until(|| status()["failed"] == 1);
+    let refused = bench.call(&["retry", "--journal", "run", "gate"]);
+    assert!(
+        error(&refused).contains("'gate' has not failed: it has not come to its end"),
+        "{}",
+        error(&refused)
+    );
+    // It is not mended, and fails again.
+    let told = text(&bench.call(&["retry", "--journal", "run", "bad"]));
+    let expected = format!("may run again; process {} goes on with them\n", run.id());
+    assert!(told.starts_with("1 task that failed and ") && told.ends_with(&expected), "{told}");
+    wait_until(|| bench.read("bad") == "x\nx\nx\nx\n" && status()["failed"] == 1);
+    std::fs::write(bench.path("mended"), "").expect("written");
+    let all = json(&bench.call(&["retry", "--journal", "run", "--json"]));
+    assert_eq!(all["retried"], serde_json::json!(["bad"]));
+    bench.await_file("behind");
+    wait_until(|| status()["succeeded"] == 2);
+    let nothing = bench.call(&["retry", "--journal", "run"]);
+    assert_eq!(text(&nothing), "nothing to retry: no task has failed\n");
+    std::fs::write(bench.path("go"), "").expect("written");
+    let report = report(run);
+    assert_eq!((&report["succeeded"], &report["failed"]), (&3.into(), &0.into()));
+    assert_eq!((bench.read("bad").as_str(), bench.read("behind").as_str()), ("x\nx\nx\nx\nx\n", "x\n"));
     let missing = bench.call(&["retry", "--journal", "nowhere"]);
     assert!(error(&missing).contains("there is no journal here"), "{}", error(&missing));
     assert!(!bench.path("nowhere").exists());

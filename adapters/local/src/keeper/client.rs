@@ -1,27 +1,32 @@
 //! The runner's side: starts or finds the keeper, asks it for processes and hears of their ends.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufReader};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mdts_core::engine::{JobId, TaskRun};
+use mdts_core::runner::Usage;
 use mdts_dag::TaskId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-use super::protocol::{Ending, Reply, Request, VERSION, receive, send};
+use super::protocol::{Ending, PATIENCE, Reply, Request, VERSION, receive, send};
 use super::register::{self, Known};
 use super::{COMPLAINTS, SOCKET};
 use crate::group::Group;
 use crate::launch::Launch;
+
+/// Longest time that a keeper may not listen which has answered before: a disk may be slow.
+const LONG: Duration = Duration::from_mins(1);
 
 /// A connection to the keeper of a folder. Dropping it lets the keeper go on with what runs.
 #[derive(Debug)]
@@ -37,6 +42,8 @@ pub(crate) struct Keeper {
 #[derive(Debug, Default)]
 struct Waiting {
     ends: FxHashMap<TaskRun, oneshot::Sender<Ending>>,
+    /// What attempts used that have ended, until it is asked for.
+    used: FxHashMap<TaskRun, Usage>,
     /// Ends for which nobody waits so far.
     unclaimed: FxHashMap<TaskRun, Ending>,
     releases: FxHashMap<TaskRun, oneshot::Sender<Option<u32>>>,
@@ -60,12 +67,12 @@ impl Keeper {
         let (socket, child) = match connect(&folder) {
             Ok(socket) => (socket, None),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(silence(&folder)),
             Err(_) => {
                 let child = start(&folder, command)?;
                 (connect(&folder).map_err(|error| complaint(&folder, &error))?, Some(child))
             }
         };
-        send(&mut &socket, &Request::Environment(std::env::vars_os().collect()))?;
         let is_old = child.is_none();
         let waiting = Arc::new(Mutex::new(Waiting::default()));
         let (replies, heard, within) = (socket.try_clone()?, waiting.clone(), folder.clone());
@@ -84,9 +91,13 @@ impl Keeper {
     pub(crate) fn launch(&self, launch: Launch) -> oneshot::Receiver<Ending> {
         let ends = self.await_end(launch.run);
         let run = launch.run;
-        if let Err(error) = self.ask(&Request::Launch(launch.into())) {
-            let ending = Ending::NotStarted(format!("the keeper of tasks does not answer: {error}"));
-            lock(&self.waiting).claim(run, ending);
+        match self.ask(&Request::Launch(launch.into())) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                lock(&self.waiting).claim(run, Ending::Refused(silence(&self.folder).to_string()));
+            }
+            // It was killed: the channel is closed.
+            Err(_) => drop(lock(&self.waiting).ends.remove(&run)),
         }
         ends
     }
@@ -102,30 +113,55 @@ impl Keeper {
         receiver
     }
 
+    /// What an attempt used that has ended.
+    pub(crate) fn used(&self, run: TaskRun) -> Option<Usage> {
+        lock(&self.waiting).used.remove(&run)
+    }
+
     /// Ends an attempt with all that it started; `ends` is what its launch gave.
     pub(crate) async fn end(&self, run: TaskRun, ends: oneshot::Receiver<Ending>, grace: Duration) {
+        if let Some(number) = self.release(run).await {
+            self.end_group(run, number, ends, grace).await;
+        }
+    }
+
+    /// Asks the keeper to leave the end of an attempt to this process; gives the number of its process if it runs.
+    async fn release(&self, run: TaskRun) -> Option<u32> {
         let (sender, released) = oneshot::channel();
         lock(&self.waiting).releases.insert(run, sender);
-        if self.ask(&Request::Release(run)).is_err() {
-            return; // the keeper is dead; whoever finds that out ends its tasks
+        self.ask(&Request::Release(run)).ok()?; // the keeper is dead; whoever finds that out ends its tasks
+        match timeout(PATIENCE, released).await {
+            Ok(number) => number.ok().flatten(),
+            Err(_) => {
+                tracing::warn!("{}", silence(&self.folder));
+                register::read(&self.folder).ok()?.get(&run)?.group()
+            }
         }
-        if let Ok(Some(number)) = released.await {
-            // Both at once: the leader stays in its group until it is waited for.
-            let mut group = Group::led_by(number);
-            let ((), ended) = tokio::join!(group.end(grace), ends);
-            tracing::debug!(?run, ?ended, "cancelled");
-        }
+    }
+
+    async fn end_group(&self, run: TaskRun, number: u32, ends: oneshot::Receiver<Ending>, grace: Duration) {
+        // Both at once: the leader stays in its group until it is waited for.
+        let mut group = Group::led_by(number);
+        let ((), ended) = tokio::join!(group.end(grace), timeout(grace + PATIENCE, ends));
+        tracing::debug!(?run, ?ended, "cancelled");
+        self.ask(&Request::Gone(run)).ok(); // an error says that the keeper is dead
     }
 
     fn ask(&self, request: &Request) -> io::Result<()> {
         // The keeper never waits for the runner, as a thread of its own hears its replies: this is soon done.
-        send(&mut *self.socket.lock().unwrap_or_else(PoisonError::into_inner), request)
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = send(&mut *socket, request);
+        if asked.is_err() {
+            socket.shutdown(Shutdown::Both).ok(); // half of a request is of no use
+        }
+        asked
     }
 
     /// What became of these attempts of an earlier runner, in their order. Nothing of any other attempt, nor of those
     /// that are gone, runs any more when this returns.
-    pub(crate) async fn find(&self, runs: &[TaskRun], grace: Duration) -> io::Result<Vec<Found>> {
+    pub(crate) async fn find(self: &Arc<Self>, runs: &[TaskRun], grace: Duration) -> io::Result<Vec<Found>> {
         let known = register::read(&self.folder)?;
+        lock(&self.waiting).used = register::usage(&self.folder).unwrap_or_default();
         let (mut found, mut strays) = (Vec::new(), Vec::new());
         for run in runs {
             found.push(match known.get(run) {
@@ -142,34 +178,19 @@ impl Keeper {
         for (run, known) in known.iter().filter(|(run, _)| !kept.contains(run)) {
             if let Some(group) = known.group() {
                 let is_kept = self.is_old && matches!(known, Known::Running(_));
-                strays.push(self.end_stray(*run, group, is_kept, grace));
+                let ends = if is_kept { self.await_end(*run) } else { oneshot::channel().1 };
+                let (keeper, run) = (self.clone(), *run);
+                strays.push(tokio::spawn(async move {
+                    let number = keeper.release(run).await;
+                    keeper.end_group(run, number.unwrap_or(group), ends, grace).await;
+                }));
             }
         }
         for stray in strays {
-            stray.await;
+            stray.await.ok(); // an error says that the runtime is ending
         }
         self.settle().await;
         Ok(found)
-    }
-
-    /// Ends an attempt that nobody wants, and hears of its end if this keeper has it.
-    fn end_stray(
-        &self,
-        run: TaskRun,
-        group: u32,
-        is_kept: bool,
-        grace: Duration,
-    ) -> impl Future<Output = ()> + use<> {
-        /// Time between the death of a process and the keeper's word on it, at most.
-        const DELAY: Duration = Duration::from_secs(2);
-        let ends = is_kept.then(|| self.await_end(run));
-        let end = tokio::spawn(async move { Group::led_by(group).end(grace).await });
-        async move {
-            end.await.ok(); // an error says that the runtime is ending
-            if let Some(ends) = ends {
-                tokio::time::timeout(DELAY, ends).await.ok(); // however it ended
-            }
-        }
     }
 
     /// Waits until all that the keeper has said so far is heard, and forgets the ends that nobody waits for: an attempt
@@ -179,7 +200,7 @@ impl Keeper {
         let (sender, heard) = oneshot::channel();
         lock(&self.waiting).releases.insert(nobody, sender);
         if self.ask(&Request::Release(nobody)).is_ok() {
-            heard.await.ok(); // an error says that the keeper is dead
+            timeout(PATIENCE, heard).await.ok(); // an error says that the keeper is dead, or does not answer
         }
         lock(&self.waiting).unclaimed.clear();
     }
@@ -213,7 +234,10 @@ fn listen(replies: &UnixStream, waiting: &Mutex<Waiting>, folder: &Path, child: 
         let mut waiting = lock(waiting);
         match reply {
             Reply::Hello { .. } => {}
-            Reply::Ended(run, ending) => waiting.claim(run, ending),
+            Reply::Ended(run, ending, usage) => {
+                waiting.used.extend(usage.map(|usage| (run, usage)));
+                waiting.claim(run, ending);
+            }
             Reply::Released(run, number) => {
                 if let Some(waits) = waiting.releases.remove(&run) {
                     waits.send(number).ok(); // an error says that nobody waits any more
@@ -240,8 +264,12 @@ fn kill_orphans(folder: &Path) {
 fn connect(folder: &Path) -> io::Result<UnixStream> {
     let directory = File::open(folder)?;
     let mut socket = UnixStream::connect(short(folder, &directory))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(LONG))?;
     send(&mut socket, &Request::Hello { version: VERSION })?;
     if receive::<Reply>(&mut socket)? == (Reply::Hello { version: VERSION }) {
+        socket.set_read_timeout(None)?;
+        send(&mut socket, &Request::Environment(std::env::vars_os().collect()))?;
         return Ok(socket);
     }
     let message =
@@ -269,6 +297,7 @@ fn start(folder: &Path, command: &[OsString]) -> io::Result<Child> {
         _ => {}
     }
     let listener = UnixListener::bind(short(folder, &directory))?;
+    fs::set_permissions(folder.join(SOCKET), Permissions::from_mode(0o600))?;
     let complaints = OpenOptions::new().append(true).create(true).open(folder.join(COMPLAINTS))?;
     Command::new(program)
         .args(arguments)
@@ -276,8 +305,19 @@ fn start(folder: &Path, command: &[OsString]) -> io::Result<Child> {
         .stdin(Stdio::from(OwnedFd::from(listener)))
         .stdout(Stdio::null())
         .stderr(complaints)
-        .process_group(0)
         .spawn()
+}
+
+/// A keeper lives, but does not answer.
+fn silence(folder: &Path) -> io::Error {
+    let process = register::last_keeper(folder).map_or_else(String::new, |number| number.to_string());
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        format!(
+            "the keeper of the tasks, process {process}, does not answer; is it stopped, or its disk? \
+             let it go on (kill -CONT {process}), or end it (kill -9 {process}) and go on with --resume"
+        ),
+    )
 }
 
 /// Why the keeper does not answer, with the end of what it complained of.

@@ -1,15 +1,20 @@
 //! What runner and keeper say to each other: postcard behind a length of four bytes, little-endian.
 
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use mdts_core::engine::TaskRun;
+use mdts_core::runner::Usage;
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{Environment, Launch};
 
 /// Both sides must be of one version.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 4;
+/// Longest time that one side waits for the other to answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest message in bytes.
 const LONGEST: u32 = 64 << 20;
 
@@ -22,10 +27,24 @@ pub(crate) enum Ending {
     Signal(i32),
     /// It could not be started.
     NotStarted(String),
-    /// It was not started because the keeper cannot go on.
+    /// It was not started for want of something that the system may have again later.
+    Lacking(String),
+    /// It was not started, and nothing else can be.
     Refused(String),
     /// It was killed because it used more memory than it may, in bytes.
     Memory { used: u64, limit: u64 },
+}
+
+impl Ending {
+    /// That of an attempt which could not be started: what the system lacks is no fault of the task.
+    pub(crate) fn not_started(what: &str, error: &io::Error) -> Self {
+        let reason = format!("{what}: {error}");
+        match Errno::from_io_error(error) {
+            Some(Errno::NOSPC | Errno::DQUOT) => Self::Refused(reason),
+            Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => Self::Lacking(reason),
+            _ => Self::NotStarted(reason),
+        }
+    }
 }
 
 /// From the runner.
@@ -39,6 +58,8 @@ pub(super) enum Request {
     Launch(Box<Launch>),
     /// The runner ends this attempt: what it leaves in its group is the runner's to end, and its end is none that counts.
     Release(TaskRun),
+    /// Nothing is left of the group of an attempt that was released.
+    Gone(TaskRun),
 }
 
 /// From the keeper.
@@ -46,8 +67,8 @@ pub(super) enum Request {
 pub(super) enum Reply {
     /// The answer to the first message. All that was asked for by earlier runners is done, and in the register.
     Hello { version: u32 },
-    /// A process has ended, or never began.
-    Ended(TaskRun, Ending),
+    /// A process has ended, or never began; what it used, if the system tells.
+    Ended(TaskRun, Ending, Option<Usage>),
     /// The answer to [`Request::Release`]: the number of the process, if it runs.
     Released(TaskRun, Option<u32>),
 }

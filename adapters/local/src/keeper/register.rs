@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   keeper PROCESS BOOT
-//!   began JOB TASK ATTEMPT PROCESS TICKS       TICKS: hundredths of a second since the machine was started
+//!   began JOB TASK ATTEMPT PROCESS FROM TO     when: between these hundredths of a second since the machine was started
 //!   released JOB TASK ATTEMPT
+//!   used JOB TASK ATTEMPT SECONDS CPU BYTES    of the attempt that ends in the next line
 //!   ended JOB TASK ATTEMPT exit|signal NUMBER
 //!   ended JOB TASK ATTEMPT memory USED LIMIT
 //! ```
@@ -14,6 +15,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use mdts_core::engine::{JobId, TaskRun};
+use mdts_core::runner::Usage;
 use mdts_dag::TaskId;
 use rustc_hash::FxHashMap;
 use rustix::process::{Pid, test_kill_process_group};
@@ -38,22 +40,26 @@ impl Writer {
         Ok(writer)
     }
 
-    pub(super) fn began(&mut self, run: TaskRun, process: u32) -> io::Result<()> {
-        self.write(format_args!("began {} {process} {}\n", Id(run), ticks_now()))
+    /// `from` are the ticks before it was started.
+    pub(super) fn began(&mut self, run: TaskRun, process: u32, from: u64) -> io::Result<()> {
+        self.write(format_args!("began {} {process} {from} {}\n", Id(run), ticks_now()))
     }
 
     pub(super) fn released(&mut self, run: TaskRun) -> io::Result<()> {
         self.write(format_args!("released {}\n", Id(run)))
     }
 
-    pub(super) fn ended(&mut self, run: TaskRun, ending: &Ending) -> io::Result<()> {
+    pub(super) fn ended(&mut self, run: TaskRun, ending: &Ending, usage: Option<&Usage>) -> io::Result<()> {
+        let used = usage.map_or_else(String::new, |Usage { seconds, cpu_seconds, peak_memory }| {
+            format!("used {} {seconds:.3} {cpu_seconds:.6} {peak_memory}\n", Id(run))
+        });
         match ending {
-            Ending::Exit(code) => self.write(format_args!("ended {} exit {code}\n", Id(run))),
-            Ending::Signal(signal) => self.write(format_args!("ended {} signal {signal}\n", Id(run))),
-            Ending::Memory { used, limit } => {
-                self.write(format_args!("ended {} memory {used} {limit}\n", Id(run)))
+            Ending::Exit(code) => self.write(format_args!("{used}ended {} exit {code}\n", Id(run))),
+            Ending::Signal(signal) => self.write(format_args!("{used}ended {} signal {signal}\n", Id(run))),
+            Ending::Memory { used: most, limit } => {
+                self.write(format_args!("{used}ended {} memory {most} {limit}\n", Id(run)))
             }
-            Ending::NotStarted(_) | Ending::Refused(_) => Ok(()),
+            Ending::NotStarted(_) | Ending::Lacking(_) | Ending::Refused(_) => Ok(()),
         }
     }
 
@@ -104,7 +110,9 @@ impl Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) number: u32,
-    ticks: u64,
+    /// Ticks before and after it was started: nobody else had the number meanwhile.
+    from: u64,
+    to: u64,
     /// Whether it began since the machine was started.
     is_of_this_boot: bool,
 }
@@ -112,8 +120,6 @@ pub(super) struct Process {
 impl Process {
     /// Whether it, or some of the group that it leads, may still run.
     pub(super) fn is_alive(self) -> bool {
-        /// Largest difference between what keeper and system take for the beginning, in ticks.
-        const TOLERANCE: u64 = 10;
         if !self.is_of_this_boot {
             return false;
         }
@@ -123,7 +129,7 @@ impl Process {
                 let group = i32::try_from(self.number).ok().and_then(Pid::from_raw);
                 group.is_some_and(|group| test_kill_process_group(group).is_ok())
             }
-            Ok(stat) => start_ticks(&stat).is_none_or(|ticks| ticks.abs_diff(self.ticks) <= TOLERANCE),
+            Ok(stat) => start_ticks(&stat).is_none_or(|ticks| (self.from..=self.to).contains(&ticks)),
         }
     }
 }
@@ -147,10 +153,10 @@ pub(super) fn read(folder: &Path) -> io::Result<FxHashMap<TaskRun, Known>> {
                 // The keeper before is dead; how its tasks end nobody will know.
                 known.values_mut().for_each(Known::release);
             }
-            ["began", job, task, attempt, number, ticks] => {
-                let process = (number.parse(), ticks.parse());
-                if let (Some(run), (Ok(number), Ok(ticks))) = (run(job, task, attempt), process) {
-                    known.insert(run, Known::Running(Process { number, ticks, is_of_this_boot }));
+            ["began", job, task, attempt, number, from, to] => {
+                let process = (number.parse(), from.parse(), to.parse());
+                if let (Some(run), (Ok(number), Ok(from), Ok(to))) = (run(job, task, attempt), process) {
+                    known.insert(run, Known::Running(Process { number, from, to, is_of_this_boot }));
                 }
             }
             ["released", job, task, attempt] => {
@@ -171,6 +177,31 @@ pub(super) fn read(folder: &Path) -> io::Result<FxHashMap<TaskRun, Known>> {
         }
     }
     Ok(known)
+}
+
+/// What attempts used that have ended.
+pub(super) fn usage(folder: &Path) -> io::Result<FxHashMap<TaskRun, Usage>> {
+    let bytes = std::fs::read(folder.join(REGISTER))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let used = |line: &str| {
+        let words: Vec<&str> = line.strip_prefix("used ")?.split_whitespace().collect();
+        let [job, task, attempt, seconds, cpu, bytes] = words[..] else { return None };
+        let usage = Usage {
+            seconds: seconds.parse().ok()?,
+            cpu_seconds: cpu.parse().ok()?,
+            peak_memory: bytes.parse().ok()?,
+        };
+        Some((run(job, task, attempt)?, usage))
+    };
+    Ok(text.lines().filter_map(used).collect())
+}
+
+/// The number of the last keeper.
+pub(super) fn last_keeper(folder: &Path) -> Option<u32> {
+    let bytes = std::fs::read(folder.join(REGISTER)).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let last = text.lines().rev().find_map(|line| line.strip_prefix("keeper "))?;
+    last.split(' ').next()?.parse().ok()
 }
 
 fn ending(words: &[&str]) -> Option<Ending> {
@@ -197,7 +228,7 @@ fn boot() -> String {
 }
 
 /// Hundredths of a second since the machine was started, as the system counts the start of processes.
-fn ticks_now() -> u64 {
+pub(super) fn ticks_now() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     now.tv_sec as u64 * 100 + now.tv_nsec as u64 / 10_000_000
 }
@@ -223,16 +254,17 @@ mod tests {
         let mut writer = Writer::open(folder.path())?;
         let own = std::process::id();
         for task in 0..4 {
-            writer.began(attempt(task, 1), own)?;
+            writer.began(attempt(task, 1), own, 0)?;
         }
-        writer.ended(attempt(1, 1), &Ending::Exit(3))?;
+        let usage = Usage { seconds: 1.25, cpu_seconds: 0.5, peak_memory: 4096 };
+        writer.ended(attempt(1, 1), &Ending::Exit(3), Some(&usage))?;
         writer.released(attempt(2, 1))?;
-        writer.ended(attempt(2, 1), &Ending::Signal(15))?;
-        writer.ended(attempt(3, 1), &Ending::Exit(0))?;
-        writer.began(attempt(4, 1), own)?;
+        writer.ended(attempt(2, 1), &Ending::Signal(15), None)?;
+        writer.ended(attempt(3, 1), &Ending::Exit(0), None)?;
+        writer.began(attempt(4, 1), own, 0)?;
         let memory = Ending::Memory { used: 30, limit: 20 };
-        writer.ended(attempt(4, 1), &memory)?;
-        writer.began(attempt(3, 1), own)?;
+        writer.ended(attempt(4, 1), &memory, Some(&usage))?;
+        writer.began(attempt(3, 1), own, 0)?;
         writer.file.write_all(b"ended 0 0 1 exit")?; // cut
         let known = read(folder.path())?;
         assert!(matches!(known[&attempt(0, 1)], Known::Running(process) if process.number == own));
@@ -242,8 +274,12 @@ mod tests {
         assert!(matches!(known[&attempt(3, 1)], Known::Running(_)), "it was begun anew");
         // Behind the cut line another keeper goes on.
         let mut writer = Writer::open(folder.path())?;
-        writer.began(attempt(0, 2), own)?;
-        writer.ended(attempt(0, 2), &Ending::Exit(0))?;
+        writer.began(attempt(0, 2), own, 0)?;
+        assert_eq!(
+            super::usage(folder.path())?,
+            [(attempt(1, 1), usage), (attempt(4, 1), usage)].into_iter().collect()
+        );
+        writer.ended(attempt(0, 2), &Ending::Exit(0), None)?;
         let known = read(folder.path())?;
         assert!(matches!(known[&attempt(0, 1)], Known::Released(_)), "its keeper is gone");
         assert_eq!(known[&attempt(0, 2)], Known::Ended(Ending::Exit(0)));
@@ -252,10 +288,14 @@ mod tests {
 
     #[test]
     fn a_process_is_told_from_another_of_its_number() -> Outcome {
+        let from = ticks_now();
         let mut child = std::process::Command::new("sleep").arg("60").spawn()?;
-        let process = Process { number: child.id(), ticks: ticks_now(), is_of_this_boot: true };
+        // A busy machine is slow to write it down.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let process = Process { number: child.id(), from, to: ticks_now(), is_of_this_boot: true };
         assert!(process.is_alive());
-        assert!(!Process { ticks: process.ticks - 1000, ..process }.is_alive());
+        assert!(!Process { to: from - 1, from: from - 1000, ..process }.is_alive());
+        assert!(!Process { from: process.to, ..process }.is_alive());
         assert!(!Process { is_of_this_boot: false, ..process }.is_alive());
         child.kill()?;
         child.wait()?;

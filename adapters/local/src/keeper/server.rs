@@ -3,15 +3,23 @@
 use std::io::{self, BufReader};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use mdts_core::engine::TaskRun;
+use mdts_core::runner::Usage;
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use rustc_hash::FxHashMap;
-use rustix::process::{Pid, WaitOptions, wait};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{WaitOptions, geteuid, setsid, wait};
+use wait4::{ResourceUsage, try_wait4_pid};
 
-use super::protocol::{Ending, Reply, Request, VERSION, receive, send};
-use super::register::Writer;
+use super::protocol::{Ending, PATIENCE, Reply, Request, VERSION, receive, send};
+use super::register::{Writer, ticks_now};
 use crate::care::{Care, kill_group};
 use crate::launch::{Environment, Launch};
 
@@ -29,6 +37,8 @@ struct State {
     register: Writer,
     /// By the number of the process.
     children: FxHashMap<i32, Child>,
+    /// Released attempts whose process has ended, with its number: something of its group may still be ending.
+    lingering: FxHashMap<TaskRun, i32>,
     runner: Option<UnixStream>,
     /// That of the runner.
     environment: Option<Environment>,
@@ -39,6 +49,7 @@ struct State {
 struct Child {
     run: TaskRun,
     is_released: bool,
+    begun: Instant,
 }
 
 /// Runs a keeper in this process until it has neither a runner nor tasks. Its standard input is the socket that runners
@@ -48,11 +59,14 @@ struct Child {
 /// # Errors
 /// The operating system's, if it cannot begin.
 pub fn keep(folder: &Path) -> io::Result<()> {
+    // A session of its own has no terminal: a task that asks it for a password fails instead of being stopped for ever.
+    setsid().ok(); // an error says that somebody has started it by hand
     let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
     let care = Care::new(true, |error| complain("output", &io::Error::other(error.to_owned())))?;
     let state = State {
         register: Writer::open(folder)?,
         children: FxHashMap::default(),
+        lingering: FxHashMap::default(),
         runner: None,
         environment: None,
         care: care.clone(),
@@ -60,20 +74,46 @@ pub fn keep(folder: &Path) -> io::Result<()> {
     let shared = Arc::new(Shared { state: Mutex::new(state), care, has_children: Condvar::new() });
     let waiting = shared.clone();
     std::thread::Builder::new().spawn(move || waiting.wait_for_children())?;
+    if !is_called(&listener)? {
+        return Ok(()); // whoever started it is dead
+    }
     loop {
-        let (runner, _) = listener.accept()?;
-        if let Err(error) = shared.serve(&runner)
-            && error.kind() != io::ErrorKind::UnexpectedEof
-        {
-            complain("the runner", &error);
+        match listener.accept() {
+            Ok((runner, _)) => {
+                if let Err(error) = shared.serve(&runner)
+                    && error.kind() != io::ErrorKind::UnexpectedEof
+                {
+                    complain("the runner", &error);
+                }
+            }
+            Err(error) => {
+                complain("the runner", &error);
+                std::thread::sleep(PAUSE); // the tasks go on in any case
+            }
         }
         let mut state = shared.lock();
-        state.runner = None;
+        state.forget_runner();
         if state.children.is_empty() {
             shared.care.clear();
             return Ok(());
         }
     }
+}
+
+/// Time after something went wrong that may go wrong again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Whether somebody wants to speak to a keeper that has just begun.
+fn is_called(listener: &UnixListener) -> io::Result<bool> {
+    let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+    let called = retry_on_intr(|| poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&patience)))?;
+    Ok(called > 0)
+}
+
+/// Whether the other side is this user, or may do everything anyway.
+fn is_ours(runner: &UnixStream) -> io::Result<bool> {
+    let user = socket_peercred(runner)?.uid;
+    Ok(user == geteuid() || user.is_root())
 }
 
 fn complain(of: &str, error: &io::Error) {
@@ -87,22 +127,29 @@ impl Shared {
 
     /// Does what one runner asks for until it is gone.
     fn serve(&self, runner: &UnixStream) -> io::Result<()> {
+        if !is_ours(runner)? {
+            return Err(io::Error::other("another user wants to be it"));
+        }
         let mut requests = BufReader::new(runner);
+        runner.set_read_timeout(Some(PATIENCE))?;
         loop {
             match receive(&mut requests)? {
                 Request::Hello { version } => {
+                    runner.set_read_timeout(None)?;
+                    let mut state = self.lock();
+                    // With a runner this process does not end, and so the answer holds.
+                    state.runner = Some(runner.try_clone()?);
                     send(&mut &*runner, &Reply::Hello { version: VERSION })?;
                     if version != VERSION {
                         return Err(io::Error::other("it is of another version"));
                     }
-                    self.lock().runner = Some(runner.try_clone()?);
                 }
                 Request::Environment(environment) => self.lock().environment = Some(environment),
                 Request::Launch(launch) => {
                     let mut state = self.lock();
                     let had_none = state.children.is_empty();
                     if let Err(ending) = state.launch(&launch) {
-                        state.tell(&Reply::Ended(launch.run, ending));
+                        state.tell(&Reply::Ended(launch.run, ending, None));
                     }
                     drop(state);
                     if had_none {
@@ -110,6 +157,7 @@ impl Shared {
                     }
                 }
                 Request::Release(run) => self.lock().release(run),
+                Request::Gone(run) => self.lock().gone(run),
             }
         }
     }
@@ -119,23 +167,19 @@ impl Shared {
         loop {
             let none = |state: &mut State| state.children.is_empty();
             drop(self.has_children.wait_while(self.lock(), none).unwrap_or_else(PoisonError::into_inner));
-            let (number, ending) = match wait(WaitOptions::empty()) {
-                Ok(Some((number, status))) => {
-                    let ending = match (status.exit_status(), status.terminating_signal()) {
-                        (Some(code), _) => Ending::Exit(code),
-                        (None, signal) => Ending::Signal(signal.unwrap_or_default()),
-                    };
-                    (number, ending)
-                }
+            let (number, ending, used) = match next_end() {
+                Ok(Some(end)) => end,
                 Ok(None) => continue,
                 Err(error) => {
-                    complain("waiting for tasks", &error.into());
+                    complain("waiting for tasks", &error);
                     std::process::exit(1); // tasks that nobody waits for are those of a dead keeper
                 }
             };
             let mut state = self.lock();
-            state.ended(number, ending);
+            state.ended(number, ending, used);
             if state.children.is_empty() && state.runner.is_none() {
+                // With the lock held: what a dead runner has asked for last must not begin while this process ends.
+                state.forget_runner();
                 self.care.clear();
                 std::process::exit(0);
             }
@@ -143,21 +187,52 @@ impl Shared {
     }
 }
 
+/// Waits for the next process that ends; its number, how it ended and what it used, if the system tells.
+fn next_end() -> io::Result<Option<(i32, Ending, Option<ResourceUsage>)>> {
+    // First who it is, then what it used: no call tells both of any process.
+    let number = match waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+        Ok(status) => status.pid().map(nix::unistd::Pid::as_raw),
+        Err(nix::errno::Errno::EINVAL) => None, // it was killed by a signal that has no name
+        Err(nix::errno::Errno::EINTR) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(number) = number {
+        let used = match try_wait4_pid(number.cast_unsigned()) {
+            Ok(Some(used)) => used,
+            Ok(None) => return Ok(None),
+            // Whoever could not begin its program is waited for by whoever started it.
+            Err(error) if error.raw_os_error() == Some(nix::libc::ECHILD) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let ending = match (used.status.code(), used.status.signal()) {
+            (Some(code), _) => Ending::Exit(code),
+            (None, signal) => Ending::Signal(signal.unwrap_or_default()),
+        };
+        return Ok(Some((number, ending, Some(used.rusage))));
+    }
+    let Some((number, status)) = retry_on_intr(|| wait(WaitOptions::empty()))? else { return Ok(None) };
+    let ending = match status.exit_status() {
+        Some(code) => Ending::Exit(code),
+        None => Ending::Signal(status.terminating_signal().unwrap_or_default()),
+    };
+    Ok(Some((number.as_raw_nonzero().get(), ending, None)))
+}
+
 impl State {
     fn launch(&mut self, launch: &Launch) -> Result<(), Ending> {
+        let from = ticks_now();
         let started = self.care.start(launch, self.environment.as_ref(), |mut command| {
             command.spawn().map(|child| (child.id(), ()))
         });
-        let (number, ()) = started.map_err(Ending::NotStarted)?;
+        let (number, ()) = started?;
         // A task that is in no register could run twice.
-        if let Err(error) = self.register.began(launch.run, number) {
+        if let Err(error) = self.register.began(launch.run, number, from) {
             kill_group(number.cast_signed());
             self.care.ended(number.cast_signed(), Ending::Signal(0));
-            return Err(Ending::Refused(format!(
-                "the beginning of tasks cannot be recorded: {error}; make room, then go on with --resume"
-            )));
+            return Err(Ending::Refused(format!("the beginning of tasks cannot be recorded: {error}")));
         }
-        self.children.insert(number.cast_signed(), Child { run: launch.run, is_released: false });
+        let child = Child { run: launch.run, is_released: false, begun: Instant::now() };
+        self.children.insert(number.cast_signed(), child);
         Ok(())
     }
 
@@ -175,18 +250,41 @@ impl State {
         self.tell(&Reply::Released(run, number));
     }
 
-    fn ended(&mut self, number: Pid, ending: Ending) {
-        let number = number.as_raw_nonzero().get();
+    fn ended(&mut self, number: i32, ending: Ending, used: Option<ResourceUsage>) {
         let Some(child) = self.children.remove(&number) else { return };
-        if !child.is_released {
+        let usage = used.map(|used| Usage {
+            seconds: child.begun.elapsed().as_secs_f64(),
+            cpu_seconds: (used.utime + used.stime).as_secs_f64(),
+            peak_memory: used.maxrss.max(self.care.peak_memory(number)),
+        });
+        let ending = if child.is_released && self.runner.is_some() {
+            // The runner gives what is left of the group the time to end well.
+            self.lingering.insert(child.run, number);
+            ending
+        } else {
             kill_group(number); // what the task has left behind
-        }
-        let ending = self.care.ended(number, ending);
+            self.care.ended(number, ending)
+        };
         // Without a line in the register the end is still told to the runner; only a later one would not know it.
-        if let Err(error) = self.register.ended(child.run, &ending) {
+        if let Err(error) = self.register.ended(child.run, &ending, usage.as_ref()) {
             complain("the register", &error);
         }
-        self.tell(&Reply::Ended(child.run, ending));
+        self.tell(&Reply::Ended(child.run, ending, usage));
+    }
+
+    fn gone(&mut self, run: TaskRun) {
+        if let Some(number) = self.lingering.remove(&run) {
+            self.care.ended(number, Ending::Signal(0));
+        }
+    }
+
+    /// Nobody ends any more what earlier runners wanted to end.
+    fn forget_runner(&mut self) {
+        self.runner = None;
+        for number in std::mem::take(&mut self.lingering).into_values() {
+            kill_group(number);
+            self.care.ended(number, Ending::Signal(0));
+        }
     }
 
     fn tell(&mut self, reply: &Reply) {

@@ -1,6 +1,7 @@
 //! Small stories, told event by event.
 
 mod demand;
+mod rest;
 mod speculation;
 pub(crate) mod watch;
 
@@ -184,6 +185,27 @@ fn a_dropped_task_fails_for_good_and_may_be_retried() -> Result<(), Error> {
     );
     let replayed = State::replay(instance.cluster(), false, &engine.take_records())?;
     assert_eq!(&replayed, engine.state());
+    Ok(())
+}
+
+#[test]
+fn what_is_dropped_with_its_parent_stays_dropped() -> Result<(), Error> {
+    use Phase::{Blocked, Failed, Running, Waiting};
+    let (instance, job) = (fork()?, JobId::new(0));
+    for order in [[0, 1], [1, 0]] {
+        let mut engine = engine(&instance, false);
+        engine.handle(0.0, [Event::Submitted(instance.clone())])?;
+        engine.handle(0.5, order.map(|task: u32| Event::Dropped { job, task: task.into() }))?;
+        assert_eq!(phases(engine.state()), [Failed, Failed, Blocked]);
+        assert!(engine.state().is_finished());
+        engine.handle(1.0, [Event::Retried { job, task: 0.into() }])?;
+        assert_eq!(phases(engine.state()), [Running, Failed, Waiting], "b was cancelled for itself");
+        engine.handle(2.0, [Event::Finished(run(0, 2))])?;
+        engine.handle(5.0, [Event::Finished(run(2, 1))])?;
+        let replayed = State::replay(instance.cluster(), false, &engine.take_records())?;
+        assert_eq!(&replayed, engine.state());
+        assert_eq!(engine.handle(6.0, [Event::Retried { job, task: 1.into() }])?, [start(1, 1, 0)]);
+    }
     Ok(())
 }
 

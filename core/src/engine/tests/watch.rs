@@ -50,6 +50,7 @@ impl Watch {
         match event {
             Event::Finished(run)
             | Event::Failed(run)
+            | Event::FailedUntil { run, .. }
             | Event::FailedForGood(run)
             | Event::Interrupted(run) => {
                 _ = self.running.remove(run);

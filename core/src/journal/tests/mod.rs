@@ -3,6 +3,7 @@
 mod damage;
 mod folder;
 mod replay;
+mod rests;
 mod runs;
 
 use std::io::{self, Cursor, Read};
@@ -13,7 +14,7 @@ use crate::{Instance, Result};
 
 /// A storage in memory that others can look into, with room for so many bytes.
 #[derive(Debug, Clone)]
-struct Memory {
+pub(crate) struct Memory {
     inside: Arc<Mutex<Inside>>,
 }
 
@@ -22,35 +23,47 @@ struct Inside {
     bytes: Vec<u8>,
     synced: usize,
     room: usize,
+    refuses_snapshots: bool,
 }
 
 impl Memory {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::holding(Vec::new())
     }
 
-    fn holding(bytes: Vec<u8>) -> Self {
+    pub(crate) fn holding(bytes: Vec<u8>) -> Self {
         let synced = bytes.len();
-        Self { inside: Arc::new(Mutex::new(Inside { bytes, synced, room: usize::MAX })) }
+        Self {
+            inside: Arc::new(Mutex::new(Inside {
+                bytes,
+                synced,
+                room: usize::MAX,
+                refuses_snapshots: false,
+            })),
+        }
     }
 
     fn look(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn refuse_snapshots(&self, refuse: bool) {
+        self.look().refuses_snapshots = refuse;
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         self.look().bytes.clone()
     }
 
-    fn reader(&self) -> Result<Reader> {
+    pub(crate) fn reader(&self) -> Result<Reader> {
         Reader::new(Box::new(Cursor::new(self.bytes())), "memory")
     }
 
-    fn create(&self, instance: &Instance, durability: Durability) -> Result<Journal> {
+    pub(crate) fn create(&self, instance: &Instance, durability: Durability) -> Result<Journal> {
         Journal::create(Box::new(self.clone()), "memory", manifest(instance), durability)
     }
 
-    fn open(&self) -> Result<Journal> {
+    pub(crate) fn open(&self) -> Result<Journal> {
         Journal::open(Box::new(self.clone()), "memory", Durability::Process)
     }
 }
@@ -76,7 +89,7 @@ impl Storage for Memory {
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut inside = self.look();
-        if bytes.len() > inside.room {
+        if bytes.len() > inside.room || inside.refuses_snapshots {
             return Err(io::ErrorKind::StorageFull.into());
         }
         inside.bytes = bytes.to_vec();

@@ -46,11 +46,11 @@ impl Placer for Dice {
 }
 
 /// Something that may happen now.
-fn event(rng: &mut Rng, instance: &Arc<Instance>, running: &[TaskRun]) -> Event {
+fn event(rng: &mut Rng, now: f64, instance: &Arc<Instance>, running: &[TaskRun]) -> Event {
     let node = NodeId::new(rng.random_range(0..instance.nodes()));
     let run = running.get(rng.random_range(0..running.len().max(1))).copied();
     let (job, task) = (JobId::new(0), TaskId::new(rng.random_range(0..instance.tasks())));
-    match (rng.random_range(0..17), run) {
+    match (rng.random_range(0..18), run) {
         (0, _) => Event::NodeLost(node),
         (1, _) => Event::NodeJoined(node),
         (2, _) => Event::Held,
@@ -61,6 +61,7 @@ fn event(rng: &mut Rng, instance: &Arc<Instance>, running: &[TaskRun]) -> Event 
         (12, _) => Event::Dropped { job, task },
         (13, _) => Event::Retried { job, task },
         (5, Some(run)) => Event::Failed(run),
+        (15, Some(run)) => Event::FailedUntil { run, until: now + rng.random_range(-1.0..8.0) },
         (6, Some(run)) => Event::Interrupted(run),
         (14, Some(run)) => Event::FailedForGood(run),
         (7..10, Some(run)) => Event::Overdue(run),
@@ -95,7 +96,7 @@ proptest! {
                 journal.compact(Snapshot { engine, runner: Vec::new() })?;
             }
             now += rng.random_range(0.0..1.0);
-            events = (0..rng.random_range(0..4)).map(|_| event(&mut rng, &instance, &watch.running())).collect();
+            events = (0..rng.random_range(0..4)).map(|_| event(&mut rng, now, &instance, &watch.running())).collect();
         }
         let mut state = State::new(instance.cluster(), false);
         let mut reader = memory.reader()?;

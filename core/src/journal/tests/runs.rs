@@ -153,7 +153,7 @@ async fn stopping_leaves_a_journal_that_goes_on() -> Result<()> {
         assert_eq!(standing.count(Phase::Done), report.succeeded());
         let ready =
             bench.job.task_ids().find(|task| standing.phase(*task) == Phase::Ready).expect("some wait");
-        assert_eq!(Obstacle::of(standing.state(), &bench.instance, ready), Some(Obstacle::Held));
+        assert_eq!(Obstacle::of(standing.state(), &bench.instance, ready, 0.0), Some(Obstacle::Held));
         let resumed = bench.resume(&memory).await?;
         assert!(resumed.is_success());
         assert_eq!((resumed.end, resumed.done_before), (RunEnd::Complete, report.succeeded()));
@@ -237,7 +237,7 @@ fn obstacles_are_told_in_words() -> Result<()> {
     let mut engine = Engine::new(bench.instance.cluster(), ByNumber, false);
     engine.handle(0.0, [Event::Submitted(bench.instance.clone())])?;
     let why = |engine: &Engine<ByNumber>, task: u32| {
-        let obstacle = Obstacle::of(engine.state(), &bench.instance, task.into());
+        let obstacle = Obstacle::of(engine.state(), &bench.instance, task.into(), engine.state().now());
         obstacle.map(|obstacle| obstacle.explain(&bench.instance).to_string())
     };
     assert_eq!(why(&engine, 0), None);

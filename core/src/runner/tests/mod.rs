@@ -1,6 +1,8 @@
 //! Stories of whole runs. Time is tokio's, paused: it jumps to the next timer when nothing else is to do.
 
+mod replayed;
 mod speculation;
+mod stopping;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -305,9 +307,9 @@ impl Executor for Scripted {
         Ok(())
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
         self.cancelled.fetch_add(runs.len(), Ordering::Relaxed);
-        Ok(())
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 
@@ -406,9 +408,9 @@ impl Executor for OneByOne {
         Ok(())
     }
 
-    async fn cancel(&mut self, runs: &[TaskRun]) -> Result<()> {
+    fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
         runs.iter().filter_map(|run| self.handles.remove(run)).for_each(|handle| handle.abort());
-        Ok(())
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn queues(&self) -> bool {
@@ -469,8 +471,14 @@ async fn starts_held_back_while_draining_are_no_attempts() -> Result<()> {
     Ok(())
 }
 
-const NEVER_BEGUN: TaskReport =
-    TaskReport { outcome: TaskOutcome::Cancelled, node: None, start: 0.0, finish: 0.0, attempts: 0 };
+const NEVER_BEGUN: TaskReport = TaskReport {
+    outcome: TaskOutcome::Cancelled,
+    node: None,
+    start: 0.0,
+    finish: 0.0,
+    attempts: 0,
+    usage: None,
+};
 
 fn stop_after(seconds: f64, stop: Stop, runner: &Runner<Spread>) {
     let stopper = runner.stopper();

@@ -59,6 +59,7 @@ impl NodeAttributes {
             "never_retry_on" => self.run().retry.never_on = failures(value)?,
             "env" => self.run().env = env(value)?,
             "directory" => self.run().directory = Some(value.to_owned()),
+            "retry_delay" => self.run().retry_delay = Some(parse_seconds(value)?),
             "timeout" => self.run().timeout = Some(parse_seconds(value)?),
             _ => {}
         }

@@ -12,7 +12,7 @@
 //! | `kind`, else `category` | category |
 //! | `cores`, `memory`, `gpus`, `gang`, `resources="licence=1"` | demand |
 //! | `command` | a JSON list of program and arguments, or a text for `sh -c` |
-//! | `retries`, `timeout`, `directory` | as in the own format |
+//! | `retries`, `retry_delay`, `timeout`, `directory` | as in the own format |
 //! | `retry_on="75,signal"`, `never_retry_on` | ways to fail, as in the own format |
 //! | `env` | a JSON object of variables |
 //!

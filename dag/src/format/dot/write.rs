@@ -58,6 +58,9 @@ fn attributes(task: &Task) -> Vec<(&'static str, String)> {
                 list.push((key, failures.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")));
             }
         }
+        if let Some(delay) = run.retry_delay {
+            list.push(("retry_delay", delay.to_string()));
+        }
         if let Some(timeout) = run.timeout {
             list.push(("timeout", timeout.to_string()));
         }

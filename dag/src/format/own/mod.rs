@@ -19,6 +19,7 @@
 //!     retries: 2                 # how often a failed attempt is repeated
 //!     retry_on: [75, signal]     # after which failures; default: all but memory and input
 //!     never_retry_on: [2]        # exit statuses, or exit, signal, timeout, memory, input, output, start
+//!     retry_delay: 10s           # before the second attempt; longer before every further one
 //!     timeout: 10m
 //! infer_parents: true            # false: inputs and outputs make no dependencies
 //! ```

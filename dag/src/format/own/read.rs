@@ -143,6 +143,9 @@ fn read_task(
         let [on, never_on] = [text.retry_on, text.never_retry_on].map(|list| list.unwrap_or_default().0);
         task = task.with_execution(|run| run.retry = RetryRule { on, never_on });
     }
+    if let Some(delay) = text.retry_delay {
+        task = task.retry_delay(delay.0);
+    }
     task.inputs = files(job, text.inputs)?;
     task.outputs = files(job, text.outputs)?;
     Ok((task, Links { after: text.after.unwrap_or_default(), needs: text.needs.unwrap_or_default() }))

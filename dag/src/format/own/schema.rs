@@ -64,6 +64,8 @@ pub(super) struct TaskText {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) never_retry_on: Option<Failures>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retry_delay: Option<Seconds>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) timeout: Option<Seconds>,
 }
 
@@ -140,6 +142,7 @@ read_fields!(
         retries,
         retry_on,
         never_retry_on,
+        retry_delay,
         timeout
     ]
 );

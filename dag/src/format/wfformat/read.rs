@@ -296,6 +296,9 @@ fn with_extension(mut task: Task, extension: Extension) -> Result<Task, String> 
     if let Some(retries) = extension.retries {
         task = task.retries(retries);
     }
+    if let Some(delay) = extension.retry_delay {
+        task = task.retry_delay(delay);
+    }
     if let Some(timeout) = extension.timeout {
         task = task.timeout(timeout);
     }

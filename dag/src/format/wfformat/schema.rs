@@ -336,5 +336,7 @@ pub(super) struct Extension {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) directory: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retry_delay: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) timeout: Option<f64>,
 }

@@ -196,6 +196,7 @@ fn extension(task: &Task) -> Extension {
         env: Pairs(run.map(|r| r.env.clone()).unwrap_or_default()),
         directory: run.and_then(|r| r.directory.clone()),
         retries: run.map(|r| r.retries).filter(|r| *r > 0),
+        retry_delay: run.and_then(|r| r.retry_delay),
         timeout: run.and_then(|r| r.timeout),
     }
 }
