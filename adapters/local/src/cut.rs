@@ -175,7 +175,7 @@ mod tests {
         let file = File::options().read(true).write(true).open(&path)?;
         let (mut cut, mut written) = (None, 6);
         for _ in 0..40 {
-            let line = [b'x'; 50_000];
+            let line = vec![b'x'; 50_000];
             task.write_all(&line)?;
             written += line.len();
             cut = bound_by(|_, _, _| Err(Errno::OPNOTSUPP), &file, SMALLEST, cut)?;

@@ -219,7 +219,7 @@ impl Store {
 
 /// Whether nothing is in a folder but what another process has begun that makes a cache of it.
 fn is_free(folder: &Path) -> bool {
-    let is_ours = |name: &str| name.starts_with("version.") && name.ends_with(".tmp") || name == "version";
+    let is_ours = |name: &str| name.starts_with("version");
     let entries = fs::read_dir(folder);
     entries
         .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name().to_str().is_some_and(is_ours)))

@@ -136,8 +136,7 @@ struct Report<'a> {
     /// Tasks that were done before this process went on with the run.
     done_before: usize,
     /// Folder where the run is recorded; null if it is not.
-    #[serde(serialize_with = "as_text")]
-    journal: Option<&'a Path>,
+    journal: Option<Text<&'a Path>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -145,14 +144,17 @@ struct Failure<'a> {
     task: &'a str,
     reason: &'a str,
     /// Where its error output is; null if it left none, as in an emulation.
-    #[serde(serialize_with = "as_text")]
-    log: Option<PathBuf>,
+    log: Option<Text<PathBuf>>,
 }
 
-/// JSON has no paths that are not UTF-8.
-#[allow(clippy::ref_option)] // as serde calls it
-fn as_text<P: AsRef<Path>, S: Serializer>(path: &Option<P>, to: S) -> Result<S::Ok, S::Error> {
-    path.as_ref().map(|path| path.as_ref().to_string_lossy()).serialize(to)
+/// A path that becomes text in JSON, which has none that are not UTF-8.
+#[derive(Debug)]
+struct Text<P>(P);
+
+impl<P: AsRef<Path>> Serialize for Text<P> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.0.as_ref().to_string_lossy())
+    }
 }
 
 /// All that is known before the run begins.
@@ -492,7 +494,12 @@ impl Ready {
         let failures = run.failures().map(|(task, reason)| Failure {
             task: &graph.task(task).name,
             reason,
-            log: self.emulate.is_none().then(|| self.log(graph, run, task)).filter(|log| log.exists()),
+            log: self
+                .emulate
+                .is_none()
+                .then(|| self.log(graph, run, task))
+                .filter(|log| log.exists())
+                .map(Text),
         });
         Report {
             dag: graph.name(),
@@ -517,7 +524,7 @@ impl Ready {
             peak_memory_mib: usage.peak_memory_mib,
             cached: self.cached.load(Ordering::Relaxed),
             done_before: run.done_before,
-            journal: self.journal.as_deref(),
+            journal: self.journal.as_deref().map(Text),
         }
     }
 
@@ -623,7 +630,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
         _ = write!(counts, "; {} before this process went on", report.done_before);
     }
     line("tasks", counts);
-    if let Some(folder) = report.journal.filter(|_| report.cancelled > 0) {
+    if let Some(Text(folder)) = report.journal.as_ref().filter(|_| report.cancelled > 0) {
         line("", remedy(folder));
     }
     line(
@@ -643,7 +650,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
 fn show_failures(report: &Report<'_>) -> String {
     let mut text = String::new();
     for failure in report.failures.iter().take(MOST_FAILURES) {
-        let log = failure.log.as_ref().map_or(String::new(), |log| format!("; see {}", log.display()));
+        let log = failure.log.as_ref().map_or(String::new(), |log| format!("; see {}", log.0.display()));
         let task = failure.task.replace(char::is_control, " "); // it is from a file
         _ = writeln!(text, "  failed      {task}: {}{log}", failure.reason);
     }

@@ -135,15 +135,13 @@ impl Keeper {
         let (sender, released) = oneshot::channel();
         lock(&self.waiting).releases.insert(run, sender);
         self.ask(&Request::Release(run)).ok()?; // the keeper is dead; whoever finds that out ends its tasks
-        match timeout(PATIENCE, released).await {
-            Ok(number) => number.ok().flatten(),
-            Err(_) => {
-                tracing::warn!("{}", silence(&self.folder));
-                let number = register::read(&self.folder).ok()?.get(&run)?.group()?;
-                signal_group(number.cast_signed(), Signal::TERM);
-                Some(number)
-            }
+        if let Ok(number) = timeout(PATIENCE, released).await {
+            return number.ok().flatten();
         }
+        tracing::warn!("{}", silence(&self.folder));
+        let number = register::read(&self.folder).ok()?.get(&run)?.group()?;
+        signal_group(number.cast_signed(), Signal::TERM);
+        Some(number)
     }
 
     async fn outlast(&self, run: TaskRun, number: u32, ends: oneshot::Receiver<Ending>, grace: Duration) {
