@@ -46,6 +46,8 @@ impl Args {
             Error::Usage(format!("MDTS_LOG: {e}; write for example info, or mdts_core=debug"))
         })?;
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time();
+        // Where standard error is closed nobody is left to tell, and a panic would end whoever has something to say.
+        let log = log.log_internal_errors(false);
         log.with_target(false).with_ansi(io::IsTerminal::is_terminal(&io::stderr())).init();
         Ok(())
     }

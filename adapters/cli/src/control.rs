@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 const SOCKET: &str = "control.sock";
 /// Longest time that one side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Time after something went wrong.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Longest request in bytes.
 const LONGEST: u64 = 64 << 20;
 /// Why a task fails that is cancelled from outside.
@@ -63,9 +65,10 @@ impl Control {
         let control = Self { path };
         let serve = move || {
             // Whoever asks something that makes no sense is told so; the run goes on in any case.
-            for stream in listener.incoming().flatten() {
-                if let Err(error) = serve(&stream, &stopper) {
+            for stream in listener.incoming() {
+                if let Err(error) = stream.and_then(|stream| serve(&stream, &stopper)) {
                     tracing::debug!(%error, "a request from another process");
+                    std::thread::sleep(PAUSE); // it may be the same with the next one
                 }
             }
         };
@@ -94,12 +97,12 @@ fn serve(stream: &UnixStream, stopper: &Stopper) -> io::Result<()> {
 fn obey(request: Request, stopper: &Stopper) {
     match request {
         Request::Drain => {
-            tracing::warn!("told by mdts cancel: nothing new starts");
             stopper.stop(Stop::Drain);
+            tracing::warn!("told by mdts cancel: nothing new starts");
         }
         Request::Cancel => {
-            tracing::warn!("told by mdts cancel: cancelling what runs");
             stopper.stop(Stop::Cancel);
+            tracing::warn!("told by mdts cancel: cancelling what runs");
         }
         Request::RetryTasks(tasks) => stopper.retry_tasks(tasks.into_iter().map(TaskId::from)),
         Request::CancelTasks(tasks) => stopper.cancel_tasks(tasks.into_iter().map(TaskId::from), CANCELLED),

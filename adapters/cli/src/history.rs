@@ -11,6 +11,7 @@ use mdts_policies::predict::{Error as PredictError, Predictor};
 
 use crate::error::{Error, Result};
 use crate::input::Job;
+use crate::output::OutputFile;
 use crate::settings::Settings;
 
 /// The flag.
@@ -57,6 +58,15 @@ pub(crate) fn fill_if_there(job: Job, settings: &Settings) -> Result<Job> {
         Some(path) if !path.exists() => Ok(job),
         _ => fill(job, settings),
     }
+}
+
+/// Sees to it before a run that its run times can be added.
+///
+/// # Errors
+/// [`Error::Output`].
+pub(crate) fn check(settings: &Settings) -> Result<()> {
+    let file = OutputFile::create_if(settings.history.as_deref());
+    file.map(drop).map_err(|error| settings.blame("history", error))
 }
 
 /// Adds a run to the history, if one is named. It is read again, since other runs may have ended meanwhile.

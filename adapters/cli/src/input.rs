@@ -50,6 +50,8 @@ pub(crate) struct Machines {
     pub(crate) label: String,
     /// Nobody named a cluster, so this machine is it.
     pub(crate) is_default: bool,
+    /// The text of its file and the syntax, if it has just been read from one.
+    pub(crate) text: Option<(String, String)>,
 }
 
 /// Reads the cluster; without a path, this machine.
@@ -57,16 +59,17 @@ pub(crate) struct Machines {
 /// # Errors
 /// Those of [`Cluster::read`].
 pub(crate) fn machines(settings: &Settings) -> Result<Machines> {
-    let (cluster, label) = match &settings.cluster {
-        None => (mdts_local::this_machine()?, "this machine".into()),
+    let (cluster, label, text) = match &settings.cluster {
+        None => (mdts_local::this_machine()?, "this machine".into(), None),
         Some(path) => {
-            let read = Cluster::read(path).map_err(|error| settings.blame("cluster", error))?;
-            (read, path.display().to_string())
+            let read = Cluster::read_with_text(path).map_err(|error| settings.blame("cluster", error));
+            let (cluster, text, syntax) = read?;
+            (cluster, path.display().to_string(), Some((text, syntax)))
         }
     };
     let slots = settings.slots.unwrap_or(cluster.slots());
     let is_default = settings.cluster.is_none();
-    Ok(Machines { cluster: Arc::new(cluster.with_slots(slots)), label, is_default })
+    Ok(Machines { cluster: Arc::new(cluster.with_slots(slots)), label, is_default, text })
 }
 
 /// The costs of a job on the machines.

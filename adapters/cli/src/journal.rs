@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use mdts_core::journal::{Folder, Journal, Manifest, digest, read_folder};
+use mdts_core::journal::{Durability, Folder, Journal, Manifest, digest, events_file, read_folder};
 use mdts_core::runner::Standing;
 use mdts_core::{Cluster, Instance, SlotModel};
 use mdts_dag::{DataModel, JobGraph, TaskId, format};
+use mdts_local::was_kept;
 
 use crate::choice::Choice;
 use crate::error::{Error, Result, did_you_mean};
@@ -31,6 +32,8 @@ const LOGS: &str = "logs";
 const EMULATE: &str = "emulate";
 const WEIGHTS: &str = "weights";
 const CACHE: &str = "cache";
+const HISTORY: &str = "history";
+const DURABILITY: &str = "durability";
 
 /// What a run is made of, as its folder keeps it.
 #[derive(Debug)]
@@ -46,6 +49,7 @@ pub(crate) struct Kept {
     pub(crate) emulate: Option<f64>,
     pub(crate) weights: Option<PathBuf>,
     pub(crate) cache: Option<PathBuf>,
+    pub(crate) history: Option<PathBuf>,
     source: String,
 }
 
@@ -61,22 +65,29 @@ pub(crate) struct New<'a> {
     pub(crate) policy: &'a str,
     pub(crate) folder: &'a Path,
     pub(crate) emulate: Option<f64>,
+    /// Flags that hold for those who resume the run, too, by the names of their notes.
+    pub(crate) flags: &'a [Note],
 }
+
+/// A name and its value.
+pub(crate) type Note = (&'static str, String);
 
 impl New<'_> {
     /// What the journal is to begin with; writes the copy of the workflow.
     ///
     /// # Errors
-    /// [`Error::Output`] if the copy cannot be written, [`Error::Input`] if the cluster cannot be read again.
+    /// [`Error::Output`] if the copy cannot be written, [`Error::Usage`] if a path cannot be kept.
     pub(crate) fn manifest(&self, journal: &Path) -> Result<Manifest> {
         let path = journal.join(WORKFLOW);
         format::write_path(&self.job.graph, &path).map_err(|error| match error {
             mdts_dag::Error::Io { path, source } => Error::Output { path, source },
             other => other.into(),
         })?;
-        let (cluster, syntax) = cluster_text(self.machines, self.settings)?;
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let path = |path: &Path| absolute(path).to_string_lossy().into_owned();
+        let (cluster, syntax) = cluster_text(self.machines);
+        let settings = self.settings;
+        // What is in the folder moves with it.
+        let logs =
+            settings.logs.strip_prefix(journal).map_or_else(|_| path_text(&settings.logs), plain_text)?;
         let mut notes = vec![
             (SOURCE, fingerprint(self.source)?),
             (LABEL, self.job.label.clone()),
@@ -85,12 +96,16 @@ impl New<'_> {
             (CLUSTER_LABEL, self.machines.label.clone()),
             (SLOTS, self.instance.slots().word().to_owned()),
             (DATA, self.instance.data().word().to_owned()),
-            (FOLDER, path(self.folder)),
-            (LOGS, path(&self.settings.logs)),
+            (FOLDER, path_text(self.folder)?),
+            (LOGS, logs),
+            (DURABILITY, settings.durability.word().to_owned()),
         ];
-        notes.extend(self.settings.weights.as_deref().map(|file| (WEIGHTS, path(file))));
-        notes.extend(self.settings.cache.as_deref().map(|folder| (CACHE, path(folder))));
+        let paths = [(WEIGHTS, &settings.weights), (CACHE, &settings.cache), (HISTORY, &settings.history)];
+        for (name, path) in paths {
+            notes.extend(path.as_deref().map(path_text).transpose()?.map(|path| (name, path)));
+        }
         notes.extend(self.emulate.map(|scale| (EMULATE, scale.to_string())));
+        notes.extend_from_slice(self.flags);
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);
         Ok(Manifest {
             job: self.job.graph.name().to_owned(),
@@ -104,13 +119,24 @@ impl New<'_> {
     }
 }
 
+/// A path that holds wherever it is read.
+pub(crate) fn path_text(path: &Path) -> Result<String> {
+    plain_text(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+fn plain_text(path: &Path) -> Result<String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Error::Usage(format!(
+            "{}: a journal can only keep paths that are UTF-8; rename it, or run without --journal",
+            path.display()
+        ))
+    })
+}
+
 /// The cluster as text, and its syntax.
-fn cluster_text(machines: &Machines, settings: &Settings) -> Result<(String, String)> {
-    if let Some(path) = &settings.cluster {
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|source| Error::Input { path: path.clone(), source })?;
-        let syntax = path.extension().and_then(|e| e.to_str()).unwrap_or("toml");
-        return Ok((text, syntax.to_owned()));
+fn cluster_text(machines: &Machines) -> (String, String) {
+    if let Some(text) = &machines.text {
+        return text.clone();
     }
     let node = |node: &mdts_core::Node| {
         let mut table = serde_json::json!({"name": node.name});
@@ -126,7 +152,7 @@ fn cluster_text(machines: &Machines, settings: &Settings) -> Result<(String, Str
         table
     };
     let nodes: Vec<_> = machines.cluster.nodes().iter().map(node).collect();
-    Ok((serde_json::json!({"node": nodes}).to_string(), "json".to_owned()))
+    (serde_json::json!({"node": nodes}).to_string(), "json".to_owned())
 }
 
 /// Tells one workflow from another.
@@ -155,15 +181,21 @@ impl Kept {
         let emulate = manifest.note(EMULATE).map(|scale| scale.parse().map_err(|_| strange(EMULATE)));
         Ok(Self {
             job: Job { graph, label: note(LABEL)? },
-            machines: Machines { cluster: cluster.into(), label: note(CLUSTER_LABEL)?, is_default: false },
+            machines: Machines {
+                cluster: cluster.into(),
+                label: note(CLUSTER_LABEL)?,
+                is_default: false,
+                text: None,
+            },
             data: DataModel::of_word(&note(DATA)?).ok_or_else(|| strange(DATA))?,
             seed: manifest.seed,
             policy: manifest.policy.clone(),
             folder: note(FOLDER)?.into(),
-            logs: note(LOGS)?.into(),
+            logs: journal.join(note(LOGS)?),
             emulate: emulate.transpose()?,
             weights: manifest.note(WEIGHTS).map(PathBuf::from),
             cache: manifest.note(CACHE).map(PathBuf::from),
+            history: manifest.note(HISTORY).map(PathBuf::from),
             source: note(SOURCE)?,
         })
     }
@@ -206,6 +238,9 @@ impl Kept {
         if emulate.is_some() && emulate != self.emulate {
             return differs("--emulate");
         }
+        if flags.seed.is_some_and(|seed| seed != self.seed) {
+            return differs("--seed");
+        }
         Ok(())
     }
 
@@ -219,26 +254,46 @@ impl Kept {
     }
 }
 
+/// Sees to it that a folder holds no run, and makes none.
+///
+/// # Errors
+/// As for [`lock_new`].
+pub(crate) fn check_new(folder: &Path) -> Result<()> {
+    if events_file(folder).exists() || was_kept(folder) {
+        lock_new(folder)?;
+    }
+    Ok(())
+}
+
 /// Locks a folder for a new run.
 ///
 /// # Errors
-/// [`Error::Usage`] if it holds a run already; those of [`Folder`].
+/// [`Error::Usage`] if it holds a run already, or what is left of one; those of [`Folder`].
 pub(crate) fn lock_new(folder: &Path) -> Result<Folder> {
-    let locked = Folder::lock(folder)?;
+    let (locked, place) = (Folder::lock(folder)?, folder.display());
     if locked.has_journal() {
         return Err(Error::Usage(format!(
-            "{}: it holds the journal of an earlier run; go on with that run with --resume, or name another folder",
-            folder.display()
+            "{place}: it holds the journal of an earlier run; go on with that run with --resume, or name another folder"
+        )));
+    }
+    // Attempts are known by their numbers, which are those of the other run, too.
+    if was_kept(folder) {
+        return Err(Error::Usage(format!(
+            "{place}: it holds tasks of an earlier run whose journal is gone, and some may still run; \
+             name another folder, or remove this one"
         )));
     }
     Ok(locked)
 }
 
-/// Opens a folder's journal to go on with its run.
+/// Opens a folder's journal to go on with its run, as durable as asked for, or else as before.
 ///
 /// # Errors
 /// Those of [`Folder`].
-pub(crate) fn resume(folder: &Path, settings: &Settings) -> Result<Journal> {
+pub(crate) fn resume(folder: &Path, asked: Option<Durability>, settings: &mut Settings) -> Result<Journal> {
+    // Locking would make a folder.
+    let begun_with = read_folder(folder)?.manifest().note(DURABILITY).and_then(Durability::of_word);
+    settings.durability = asked.or(begun_with).unwrap_or(settings.durability);
     Ok(Folder::lock(folder)?.resume(settings.durability)?)
 }
 

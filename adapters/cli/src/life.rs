@@ -1,5 +1,6 @@
 //! Flags about the life of a single task: what its attempts may take, and when and after what time it is repeated.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use mdts_local::LocalOptions;
 
 use crate::error::Result;
 use crate::input::Job;
+use crate::journal::{Note, path_text};
 
 /// The flags.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -26,19 +28,32 @@ pub(crate) struct LifeFlags {
     /// least, by chance [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = delay, conflicts_with = "resume")]
     retry_delay: Option<f64>,
-    /// Keep at most so much of each stream of a task's output, beginning and end; none: keep all
-    #[arg(long, value_name = "SIZE", value_parser = output_limit, default_value = "64MiB")]
-    output_limit: OutputLimit,
+    /// Keep at most so much of each stream of a task's output, beginning and end; none: keep all [default: 64MiB]
+    #[arg(long, value_name = "SIZE", value_parser = output_limit)]
+    output_limit: Option<OutputLimit>,
     /// Do not kill tasks that use more memory than they demand
     #[arg(long)]
     no_limits: bool,
     /// Limit memory by control groups (version 2) in this one, which must be delegated and empty; own: in the one of mdts itself
     #[arg(long, value_name = "DIR", conflicts_with = "no_limits")]
     cgroup: Option<PathBuf>,
+    /// Run so many processes at a time at most, fewer where few files may be open [default: 512]
+    #[arg(long, value_name = "N")]
+    max_processes: Option<NonZeroUsize>,
     /// Bind every task to as many processors as it demands
     #[arg(long)]
     pin: bool,
 }
+
+/// The control group of mdts itself.
+const OWN: &str = "own";
+
+// Names of notes in the manifest.
+const OUTPUT_LIMIT: &str = "output_limit";
+const NO_LIMITS: &str = "no_limits";
+const CGROUP: &str = "cgroup";
+const MAX_PROCESSES: &str = "max_processes";
+const PIN: &str = "pin";
 
 /// Bytes, or no limit.
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,14 +100,48 @@ impl LifeFlags {
         Ok(Job { graph: Arc::new(graph), ..job })
     }
 
+    /// What holds for those who resume the run, too.
+    ///
+    /// # Errors
+    /// Those of [`path_text`].
+    pub(crate) fn notes(&self) -> Result<Vec<Note>> {
+        let mut notes = Vec::new();
+        if let Some(OutputLimit(bytes)) = self.output_limit {
+            notes.push((OUTPUT_LIMIT, bytes.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string())));
+        }
+        if let Some(folder) = &self.cgroup {
+            let is_own = folder.as_os_str() == OWN;
+            notes.push((CGROUP, if is_own { OWN.to_owned() } else { path_text(folder)? }));
+        }
+        notes.extend(self.max_processes.map(|most| (MAX_PROCESSES, most.to_string())));
+        let switches = [(NO_LIMITS, self.no_limits), (PIN, self.pin)];
+        notes.extend(switches.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| (*name, String::new())));
+        Ok(notes)
+    }
+
+    /// These flags, and what the run began with where they say nothing.
+    pub(crate) fn or_kept(&self, note: impl Fn(&str) -> Option<String>) -> Self {
+        let no_limits = self.no_limits || (self.cgroup.is_none() && note(NO_LIMITS).is_some());
+        let cgroup = self.cgroup.clone().or_else(|| note(CGROUP).map(PathBuf::from));
+        Self {
+            output_limit: self.output_limit.or_else(|| output_limit(&note(OUTPUT_LIMIT)?).ok()),
+            no_limits,
+            max_processes: self.max_processes.or_else(|| note(MAX_PROCESSES)?.parse().ok()),
+            cgroup: cgroup.filter(|_| !no_limits),
+            pin: self.pin || note(PIN).is_some(),
+            ..self.clone()
+        }
+    }
+
     /// Tells the executor.
     pub(crate) fn set(&self, options: &mut LocalOptions) {
-        options.output_limit = self.output_limit.0;
+        if let Some(limit) = self.output_limit {
+            options.output_limit = limit.0;
+        }
         options.limit_memory = !self.no_limits;
+        options.max_processes = self.max_processes.map_or(options.max_processes, NonZeroUsize::get);
         options.pin = self.pin;
-        options.cgroup = self
-            .cgroup
-            .clone()
-            .map(|folder| if folder.as_os_str() == "own" { PathBuf::new() } else { folder });
+        options.cgroup =
+            self.cgroup.clone().map(|folder| if folder.as_os_str() == OWN { PathBuf::new() } else { folder });
     }
 }

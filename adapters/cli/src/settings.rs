@@ -140,16 +140,17 @@ impl Settings {
         let merged = merge(flags, other).map_err(|error| explain(&error))?;
         let raw: Raw = merged.clone().try_deserialize().map_err(|error| explain(&error))?;
         Ok(Self {
-            cluster: raw.cluster,
+            // As they were given: the sources have texts alone.
+            cluster: flags.cluster.clone().or(raw.cluster),
             policy: raw.policy,
             slots: raw.slots.map(|word| choice("slots", &word, &merged)).transpose()?,
             data_model: choice("data_model", &raw.data_model, &merged)?,
             seed: seed(&raw.seed, &merged)?,
-            logs: raw.logs,
-            history: raw.history,
+            logs: other.logs.map_or(raw.logs, Path::to_owned),
+            history: other.history.map(Path::to_owned).or(raw.history),
             durability: choice("durability", &raw.durability, &merged)?,
-            weights: raw.weights,
-            cache: raw.cache,
+            weights: other.weights.map(Path::to_owned).or(raw.weights),
+            cache: other.cache.map(Path::to_owned).or(raw.cache),
             origins: NAMES.iter().filter_map(|name| Some((*name, found(&merged, name)?))).collect(),
         })
     }

@@ -3,9 +3,10 @@
 use mdts_core::engine::Speculation;
 
 use crate::error::Result;
+use crate::journal::Note;
 
 /// When tasks get a second attempt.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SpeculateFlags {
     /// Give a task that runs FACTOR times as long as predicted a second attempt on an idle node; the first success counts.
     /// Tasks must write their outputs in one piece, as by renaming
@@ -16,7 +17,26 @@ pub(crate) struct SpeculateFlags {
     speculate_after: Option<f64>,
 }
 
+// Names of notes in the manifest.
+const FACTOR: &str = "speculate";
+const LEAST: &str = "speculate_after";
+
 impl SpeculateFlags {
+    /// What holds for those who resume the run, too.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = Note> {
+        let numbers = [(FACTOR, self.speculate), (LEAST, self.speculate_after)];
+        numbers.into_iter().filter_map(|(name, number)| Some((name, number?.to_string())))
+    }
+
+    /// These flags, or what the run began with where they say nothing.
+    pub(crate) fn or_kept(&self, note: impl Fn(&str) -> Option<String>) -> Self {
+        let kept = |name: &str| note(name)?.parse().ok();
+        Self {
+            speculate: self.speculate.or_else(|| kept(FACTOR)),
+            speculate_after: self.speculate_after.or_else(|| kept(LEAST)),
+        }
+    }
+
     /// When attempts are late, if that is to count.
     ///
     /// # Errors

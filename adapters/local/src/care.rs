@@ -51,6 +51,8 @@ struct State {
     processors: Devices,
     gpus: Devices,
     orphans: Orphans,
+    /// Control groups of attempts that have ended; the dead leave them a little later.
+    emptying: Vec<Cgroup>,
     memory_from: Instant,
 }
 
@@ -92,6 +94,7 @@ impl Care {
             processors: Devices::new(processors.len()),
             gpus: Devices::default(),
             orphans: Orphans::default(),
+            emptying: Vec::new(),
             memory_from: Instant::now(),
         };
         let care = Arc::new(Self { state: Mutex::new(state), processors, adopts, complain });
@@ -185,6 +188,7 @@ impl Care {
             (self.complain)(&error);
         }
         let verdict = attempt.verdict.or_else(|| attempt.cgroup.as_ref()?.verdict());
+        state.emptying.extend(attempt.cgroup.filter(|group| !group.remove()));
         match verdict {
             Some(verdict) if ending != Ending::Exit(0) => verdict,
             _ => ending,
@@ -202,6 +206,7 @@ impl Care {
     fn look(&self) -> Duration {
         let mut state = self.lock();
         let has_cut = state.look_at_output(self.complain);
+        state.emptying.retain(|group| !group.remove());
         if self.adopts {
             state.look_for_orphans();
         }
@@ -323,8 +328,13 @@ fn not_started(launch: &Launch, error: &io::Error) -> Ending {
 
 /// Kills all processes of a group.
 pub(crate) fn kill_group(number: i32) {
+    signal_group(number, Signal::KILL);
+}
+
+/// Sends a signal to all processes of a group.
+pub(crate) fn signal_group(number: i32, signal: Signal) {
     if let Some(group) = Pid::from_raw(number) {
-        kill_process_group(group, Signal::KILL).ok(); // an error says that nobody is left
+        kill_process_group(group, signal).ok(); // an error says that nobody is left
     }
 }
 

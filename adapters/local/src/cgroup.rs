@@ -110,18 +110,23 @@ impl Cgroup {
     }
 }
 
+impl Cgroup {
+    /// Ends what is left in the group and removes it; false if somebody is still in it.
+    pub(crate) fn remove(&self) -> bool {
+        self.write("cgroup.kill", "1").ok(); // since Linux 5.14; process groups are killed anyway
+        !matches!(fs::remove_dir(&self.path), Err(error) if error.kind() == io::ErrorKind::ResourceBusy)
+    }
+}
+
 impl Drop for Cgroup {
     fn drop(&mut self) {
         /// The dead leave a group a little later.
         const ATTEMPTS: usize = 20;
-        self.write("cgroup.kill", "1").ok(); // since Linux 5.14; process groups are killed anyway
         for _ in 0..ATTEMPTS {
-            match fs::remove_dir(&self.path) {
-                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                    std::thread::sleep(std::time::Duration::from_millis(1));
-                }
-                _ => return,
+            if self.remove() {
+                return;
             }
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 }

@@ -81,6 +81,19 @@ fn write_mark(file: &File, at: u64, left_out: u64) -> io::Result<()> {
     file.write_all_at(format!("{mark:<width$}\n").as_bytes(), at - MARK)
 }
 
+/// How many bytes are left out at `at` by the mark before it, if there is one.
+pub(crate) fn left_out(file: &File, at: u64) -> Option<u64> {
+    let mut mark = [0; MARK as usize];
+    file.read_exact_at(&mut mark, at.checked_sub(MARK)?).ok()?;
+    let mut words = std::str::from_utf8(&mark).ok()?.split_ascii_whitespace();
+    if words.next() == Some("[mdts:") { words.next()?.parse().ok() } else { None }
+}
+
+/// All places in a file of this length before which a mark may be.
+pub(crate) fn ends_of_beginnings(length: u64) -> impl Iterator<Item = u64> {
+    (1..=length / BLOCK).map(|block| block * BLOCK)
+}
+
 /// Puts the two parts of a file together, now that nobody writes to it any more.
 ///
 /// # Errors
@@ -97,10 +110,13 @@ pub(crate) fn close(file: &File, path: &Path, cut: Cut) -> io::Result<()> {
         return Ok(());
     }
     let joined = path.with_added_extension("joined");
-    let into = File::create(&joined)?;
-    copy(file, 0, cut.from, &into, 0)?;
-    copy(file, cut.to, length, &into, cut.from)?;
-    std::fs::rename(&joined, path)
+    let join = || {
+        let into = File::create(&joined)?;
+        copy(file, 0, cut.from, &into, 0)?;
+        copy(file, cut.to, length, &into, cut.from)?;
+        std::fs::rename(&joined, path)
+    };
+    join().inspect_err(|_| drop(std::fs::remove_file(&joined))) // the first error is the one to tell
 }
 
 fn copy(file: &File, mut from: u64, to: u64, into: &File, mut at: u64) -> io::Result<()> {
@@ -159,7 +175,7 @@ mod tests {
         let file = File::options().read(true).write(true).open(&path)?;
         let (mut cut, mut written) = (None, 6);
         for _ in 0..40 {
-            let line = [b'x'; 50_000];
+            let line = vec![b'x'; 50_000];
             task.write_all(&line)?;
             written += line.len();
             cut = bound_by(|_, _, _| Err(Errno::OPNOTSUPP), &file, SMALLEST, cut)?;

@@ -12,7 +12,7 @@ use mdts_core::{Cluster, Error, Result};
 use mdts_dag::JobGraph;
 use rustc_hash::FxHashMap;
 use rustix::process::{Resource, getrlimit};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::care::Care;
@@ -37,7 +37,8 @@ pub struct LocalOptions {
     /// Processes at a time at most; further attempts wait, and their time does not run. Fewer where this process may not
     /// open enough files (`ulimit -n`). Default: 512.
     pub max_processes: usize,
-    /// Who is the parent of the processes; `None`: this process, and they end with it. Default: none.
+    /// Who is the parent of the processes; `None`: this process. When it is killed they go on then, and nobody hears of their
+    /// ends. Default: none.
     pub keeper: Option<KeeperOptions>,
     /// Whether an attempt does not begin when a declared input that no task writes is missing. Default: yes.
     pub check_inputs: bool,
@@ -221,7 +222,9 @@ impl LocalExecutor {
         let run = assignment.run;
         let setting = self.setting.clone();
         let (keeper, permits, reports) = (self.keeper.clone(), self.permits.clone(), reports.clone());
-        let attempt = attempt(assignment, ends, setting, keeper, permits, cancelled, reports);
+        // What runs already has a place among the processes, if there are so many.
+        let found = ends.map(|ends| (ends, permits.clone().try_acquire_owned().ok()));
+        let attempt = attempt(assignment, found, setting, keeper, permits, cancelled, reports);
         self.running.insert(run, Running { cancel, handle: tokio::spawn(attempt) });
     }
 
@@ -289,7 +292,7 @@ impl Executor for LocalExecutor {
 
 async fn attempt(
     assignment: Assignment,
-    found: Option<oneshot::Receiver<Ending>>,
+    found: Option<(oneshot::Receiver<Ending>, Option<OwnedSemaphorePermit>)>,
     setting: Arc<Setting>,
     keeper: Option<Arc<Keeper>>,
     permits: Arc<Semaphore>,
@@ -298,7 +301,7 @@ async fn attempt(
 ) {
     let run = assignment.run;
     let outcome = match (found, keeper.as_deref()) {
-        (Some(ends), Some(keeper)) => {
+        (Some((ends, _permit)), Some(keeper)) => {
             process::follow(&assignment, &setting, keeper, ends, cancelled, &reports).await
         }
         (_, keeper) => {

@@ -26,8 +26,18 @@ impl Group {
     /// Someone must wait for the leader meanwhile: it stays in the group until its status is fetched.
     pub(crate) async fn end(&mut self, grace: Duration) {
         let Some(id) = self.id else { return };
+        if kill_process_group(id, Signal::TERM).is_ok() {
+            self.outlast(grace).await;
+        } else {
+            self.id = None; // nobody is left
+        }
+    }
+
+    /// Waits for processes that were asked to end and kills those that are there after `grace`.
+    pub(crate) async fn outlast(&mut self, grace: Duration) {
+        let Some(id) = self.id else { return };
         let asked = Instant::now();
-        let mut left = kill_process_group(id, Signal::TERM).is_ok();
+        let mut left = true;
         while left && asked.elapsed() < grace {
             sleep(LOOK).await;
             left = test_kill_process_group(id).is_ok();

@@ -20,9 +20,11 @@ mod orphans;
 mod output;
 mod process;
 mod programs;
+mod reader;
 
 pub use emulated::EmulatedExecutor;
 pub use executor::{KeeperOptions, LocalExecutor, LocalOptions};
-pub use keeper::keep;
+pub use keeper::{keep, was_kept};
 pub use logs::{LogFiles, log_files};
 pub use machine::this_machine;
+pub use reader::LogReader;

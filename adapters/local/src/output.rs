@@ -101,6 +101,8 @@ impl Pool {
                 Ok(file) => break (path, file),
                 // Another executor of this process has it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // Somebody has removed the folder.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(&self.folder)?,
                 Err(error) => return Err(error),
             }
         };
@@ -144,7 +146,10 @@ fn remove_strays(folder: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('.').next());
-        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+        // Processes of other machines and containers are in no list of this one: they are known by the locks of their tasks.
+        let is_gone = |process| !Path::new("/proc").join(process).exists();
+        let is_free = || open_for_task(&entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if process.is_some_and(is_gone) && is_free() {
             fs::remove_file(entry.path()).ok(); // it is of no use to anybody
         }
     }

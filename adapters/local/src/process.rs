@@ -112,7 +112,7 @@ pub(crate) async fn follow(
     conclude(assignment, setting, end, reports)
 }
 
-/// The end of an attempt that the keeper has, or that of the keeper; `None` if it was cancelled.
+/// The end of an attempt that the keeper has, or that of the keeper; `None` if it was cancelled before it succeeded.
 async fn await_end(
     assignment: &Assignment,
     setting: &Setting,
@@ -124,8 +124,8 @@ async fn await_end(
         biased;
         end = &mut ends => Some(end),
         _ = cancelled => {
-            keeper.end(assignment.run, ends, setting.options.grace).await;
-            None
+            let before = keeper.end(assignment.run, ends, setting.options.grace).await;
+            before.filter(|end| *end == Ending::Exit(0)).map(Ok) // work that is done is not done again
         }
     }
 }
@@ -152,7 +152,7 @@ fn conclude(
     }
 }
 
-/// Runs an attempt to its end as a child of this process; `None` if it was cancelled.
+/// Runs an attempt to its end as a child of this process; `None` if it was cancelled before it succeeded.
 async fn own(
     assignment: &Assignment,
     setting: &Setting,
@@ -171,7 +171,9 @@ async fn own(
     let status = tokio::select! {
         biased;
         status = child.wait() => status,
-        _ = cancelled => {
+        _ = cancelled => if let Ok(Some(status)) = child.try_wait() && status.success() {
+            Ok(status) // work that is done is not done again
+        } else {
             // Both at once: the leader stays in its group until it is waited for.
             let ((), ended) = tokio::join!(group.end(setting.options.grace), child.wait());
             setting.care.ended(number.cast_signed(), Ending::Signal(0));

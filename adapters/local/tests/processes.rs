@@ -313,10 +313,50 @@ async fn settings_are_checked() -> Result<()> {
     let no_processes = LocalOptions { max_processes: 0, ..LocalOptions::new(place, place) };
     assert_eq!(new(no_processes), Some("number of processes is 0; expected at least 1".to_owned()));
 
-    // A log directory that vanishes is a failure of the attempt, not of the program.
+    // A log directory that can be there no more is a failure of the attempt, not of the program.
     std::fs::remove_dir_all(place.join("logs")).unwrap();
+    std::fs::write(place.join("logs"), "").unwrap();
     let report = bench.runner.run(&mut bench.executor).await?;
-    assert!(reason(&report, 2).contains("logs/x.1.out: No such file"));
+    assert!(reason(&report, 2).contains("logs/x.1.out: Not a directory"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_log_directory_that_is_removed_is_made_again() -> Result<()> {
+    let mut builder = JobGraph::builder("tidy");
+    let first = builder.task(sh("first", "rm -r logs"))?;
+    let second = builder.task(sh("second", "echo here"))?;
+    builder.depend(second, first, 0.0);
+    let bench = Bench::of(builder, |_| {})?;
+    let job = bench.job.clone();
+    let (report, directory) = bench.run().await?;
+    assert!(report.is_success(), "{:?}", report.tasks);
+    assert_eq!(Bench::log(directory.path(), &job, 1, 1).0, "here\n");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_missing_folder_is_told_from_a_missing_program() -> Result<()> {
+    let task = sh("lost", "true").with_execution(|run| run.directory = Some("not/made".to_owned()));
+    let (report, _directory) = Bench::new([task])?.run().await?;
+    let told = reason(&report, 0);
+    assert!(
+        told.starts_with("cannot start '") && told.contains("/not/made', which is no folder: "),
+        "{told}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_task_may_open_its_own_output_once_more() -> Result<()> {
+    let script = "echo one >&2; echo two >> /dev/stderr; echo three >&2; \
+                  echo 1; sh -c 'echo 2 > /proc/self/fd/1'; echo 3";
+    let bench = Bench::new([sh("again", script)])?;
+    let job = bench.job.clone();
+    let (report, directory) = bench.run().await?;
+    assert!(report.is_success());
+    let (out, err) = Bench::log(directory.path(), &job, 0, 1);
+    assert_eq!((out.as_str(), err.as_str()), ("2\n3\n", "one\ntwo\nthree\n"), "> cuts off what was before");
     Ok(())
 }
 

@@ -143,11 +143,22 @@ impl Cluster {
     /// # Errors
     /// [`Error::Io`] or, naming the file, [`Error::Cluster`].
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        Self::read_with_text(path).map(|(cluster, ..)| cluster)
+    }
+
+    /// The same, with text and syntax for [`Cluster::from_text`]: a pipe can be read only once.
+    ///
+    /// # Errors
+    /// As for [`Cluster::read`].
+    pub fn read_with_text(path: impl AsRef<Path>) -> Result<(Self, String, String)> {
         let path = path.as_ref();
         let bytes = text::read_bytes(path)?;
-        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("toml");
-        let cluster = text::decode(&bytes).and_then(|text| Self::from_text(text, extension));
-        cluster.map_err(|error| Error::InFile { path: path.to_owned(), source: Box::new(error) })
+        let syntax = path.extension().and_then(|e| e.to_str()).unwrap_or("toml");
+        let read = || {
+            let text = text::decode(&bytes)?;
+            Ok((Self::from_text(text, syntax)?, text.to_owned(), syntax.to_owned()))
+        };
+        read().map_err(|error| Error::InFile { path: path.to_owned(), source: Box::new(error) })
     }
 
     /// Reads a cluster from text; `syntax` is `toml`, `yaml` or `json`.

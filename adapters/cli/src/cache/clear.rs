@@ -120,8 +120,8 @@ fn records(folder: &Path) -> io::Result<Vec<Kept>> {
     for (path, file) in files(&folder.join("records"))? {
         let read = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
         // What makes no sense names nothing.
-        let outputs =
-            read.map_or(Vec::new(), |record| record.outputs.into_iter().map(|(_, hash)| hash).collect());
+        let outputs = read
+            .map_or(Vec::new(), |record| record.outputs.into_iter().map(|written| written.hash).collect());
         records.push(Kept { path, written: file.modified()?, outputs });
     }
     Ok(records)

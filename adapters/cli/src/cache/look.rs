@@ -9,7 +9,7 @@ use blake3::{Hash, Hasher};
 use mdts_dag::{JobGraph, TaskId};
 
 use super::parts::Parts;
-use super::store::{Record, Store};
+use super::store::{self, Record, Store, Written};
 use crate::error::Result;
 
 /// A cache for the tasks that run in one folder.
@@ -42,6 +42,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Lacking {
     pub(crate) name: String,
     hash: Hash,
+    mode: u32,
 }
 
 /// Why a task runs.
@@ -113,15 +114,17 @@ impl Cache {
     /// The outputs against those of the record.
     fn compare(&self, record: &Record, stop: &AtomicBool) -> Verdict {
         let mut lacking = Vec::new();
-        for (name, hash) in &record.outputs {
+        for Written { name, hash, mode } in &record.outputs {
             let Ok(hash) = Hash::from_hex(hash) else { return Verdict::Runs(Why::NoRecord) };
-            if self.store.hashes.of(&self.folder.join(name), stop).is_ok_and(|found| found == hash) {
+            let path = self.folder.join(name);
+            let is_as_written = self.store.hashes.of(&path, stop).is_ok_and(|found| found == hash);
+            if is_as_written && store::mode(&path).is_ok_and(|found| found == *mode) {
                 continue;
             }
             if !self.store.has(&hash) {
                 return Verdict::Runs(Why::Output(name.clone()));
             }
-            lacking.push(Lacking { name: name.clone(), hash });
+            lacking.push(Lacking { name: name.clone(), hash, mode: *mode });
         }
         Verdict::Current(lacking)
     }
@@ -148,7 +151,7 @@ impl Cache {
     pub(super) fn restore(&self, lacking: &[Lacking], stop: &AtomicBool) -> bool {
         lacking.iter().all(|output| {
             let to = self.folder.join(&output.name);
-            let restored = self.store.restore(&output.hash, &to, stop);
+            let restored = self.store.restore(&output.hash, output.mode, &to, stop);
             restored.unwrap_or_else(|error| {
                 tracing::warn!("{}: cannot be brought back from the cache: {error}", to.display());
                 false
@@ -165,10 +168,10 @@ impl Cache {
         let mut outputs = Vec::with_capacity(parts.outputs.len());
         for name in &parts.outputs {
             let path = self.folder.join(name);
-            let hash = self.store.keep(&path, &stop);
-            let hash =
-                hash.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-            outputs.push((name.clone(), hash.to_hex().to_string()));
+            let kept = self.store.keep(&path, &stop).and_then(|hash| Ok((hash, store::mode(&path)?)));
+            let (hash, mode) =
+                kept.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            outputs.push(Written { name: name.clone(), hash: hash.to_hex().to_string(), mode });
         }
         let record = Record { task: job.task(task).name.to_string(), outputs };
         self.store.write_record(&parts.key(), &record)?;

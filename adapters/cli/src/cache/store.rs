@@ -11,6 +11,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,8 +32,25 @@ const OLD: Duration = Duration::from_hours(24);
 pub(super) struct Record {
     /// For people who look into the file.
     pub(super) task: String,
-    /// The files written, by their declared names, with the hashes of their contents.
-    pub(super) outputs: Vec<(String, String)>,
+    /// The files written.
+    pub(super) outputs: Vec<Written>,
+}
+
+/// A file that a task wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Written {
+    /// As it is declared.
+    pub(super) name: String,
+    /// Of its contents.
+    pub(super) hash: String,
+    /// Its permissions.
+    pub(super) mode: u32,
+}
+
+/// The permissions of a file.
+pub(super) fn mode(path: &Path) -> io::Result<u32> {
+    const PERMISSIONS: u32 = 0o777;
+    Ok(fs::metadata(path)?.permissions().mode() & PERMISSIONS)
 }
 
 /// The folder of a cache.
@@ -62,8 +80,7 @@ impl Store {
                 )));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-                if folder.exists() && !is_empty {
+                if folder.exists() && !is_free(folder) {
                     let folder = folder.display();
                     return Err(Error::Usage(format!(
                         "{folder}: it is no cache of mdts; name an empty or a new folder for --cache"
@@ -120,9 +137,9 @@ impl Store {
         self.object(hash).is_file()
     }
 
-    /// Writes the contents of this hash to a file; false if they are not kept, or damaged, in which case they are
-    /// removed.
-    pub(super) fn restore(&self, hash: &Hash, to: &Path, stop: &AtomicBool) -> io::Result<bool> {
+    /// Writes the contents of this hash to a file with these permissions; false if they are not kept, or damaged, in which
+    /// case they are removed.
+    pub(super) fn restore(&self, hash: &Hash, mode: u32, to: &Path, stop: &AtomicBool) -> io::Result<bool> {
         let object = self.object(hash);
         if let Some(folder) = to.parent() {
             fs::create_dir_all(folder)?;
@@ -132,7 +149,11 @@ impl Store {
         let brought = match fs::copy(&object, &beside) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             copied => copied.and_then(|_| hashes::read(&mut File::open(&beside)?, stop)).and_then(|found| {
-                if found == *hash { fs::rename(&beside, to).map(|()| true) } else { Ok(false) }
+                if found != *hash {
+                    return Ok(false);
+                }
+                fs::set_permissions(&beside, fs::Permissions::from_mode(mode))?;
+                fs::rename(&beside, to).map(|()| true)
             }),
         };
         if !matches!(brought, Ok(true)) {
@@ -194,6 +215,14 @@ impl Store {
         }
         written
     }
+}
+
+/// Whether nothing is in a folder but what another process has begun that makes a cache of it.
+fn is_free(folder: &Path) -> bool {
+    let is_ours = |name: &str| name.starts_with("version");
+    let entries = fs::read_dir(folder);
+    entries
+        .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name().to_str().is_some_and(is_ours)))
 }
 
 /// What cannot be read is as if it were not there: the task runs, and it is written again.

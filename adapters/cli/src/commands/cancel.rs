@@ -1,5 +1,6 @@
 //! `mdts cancel --journal DIR [TASK...]`: stops a run, or tasks of it, from another terminal.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -102,11 +103,17 @@ impl Cancel {
     fn stop_tasks(&self, shown: &Shown, process: u32, tasks: &[TaskId]) -> Result<Report> {
         let open = self.open(shown, tasks)?;
         self.tell(process, &Request::CancelTasks(open.iter().map(|task| task.get()).collect()))?;
-        let has_ended = || {
+        let open_still = || -> Result<Vec<TaskId>> {
             let shown = Shown::read(&self.journal)?;
-            Ok(open.iter().all(|task| !is_open(shown.standing.phase(*task))))
+            Ok(open.iter().copied().filter(|task| is_open(shown.standing.phase(*task))).collect())
         };
+        let has_ended = || Ok(open_still()?.is_empty() || holder(&self.journal)? != Some(process));
         wait(has_ended, || format!("process {process} has not cancelled them"))?;
+        // What the process did not come to before it ended.
+        let left = open_still()?;
+        if !left.is_empty() {
+            self.record(&left)?;
+        }
         Ok(self.cancelled(shown, Some(process), &open))
     }
 
@@ -225,6 +232,11 @@ impl Cancel {
         loop {
             let error = match control::ask(&self.journal, request) {
                 Ok(()) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Err(Error::Failed(format!(
+                        "process {process} has not answered for 10 s; it will do what it was asked for when it goes on"
+                    )));
+                }
                 Err(error) => error,
             };
             // It may have just begun, or just ended.

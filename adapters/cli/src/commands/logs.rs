@@ -1,17 +1,15 @@
 //! `mdts logs --journal DIR TASK`: what a task has written.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mdts_core::engine::Phase;
 use mdts_core::journal::{events_file, holder};
 use mdts_dag::TaskId;
-use mdts_local::log_files;
-use rustix::fs::OFlags;
+use mdts_local::{LogReader, log_files};
 
 use crate::error::{Error, Result};
 use crate::journal::{Shown, remedy};
@@ -50,7 +48,10 @@ pub(crate) struct Logs {
 struct Stream {
     what: &'static str,
     path: PathBuf,
-    file: Option<File>,
+    /// None until it is there.
+    file: Option<LogReader>,
+    /// Whether something of it was printed.
+    is_begun: bool,
 }
 
 impl Logs {
@@ -120,7 +121,7 @@ impl Logs {
         let files = log_files(&shown.kept.logs, &shown.kept.job.graph, task, attempt);
         let both = [("standard output", files.out, self.err), ("standard error", files.err, self.out)];
         let wanted = both.into_iter().filter(|(.., is_left_out)| !is_left_out);
-        wanted.map(|(what, path, _)| Stream { what, path, file: None }).collect()
+        wanted.map(|(what, path, _)| Stream { what, path, file: None, is_begun: false }).collect()
     }
 
     fn tell_nothing(&self, shown: &Shown) {
@@ -144,42 +145,33 @@ impl Printer {
     fn print(&mut self, number: usize, stream: &mut Stream, is_last: bool) -> Result<bool> {
         let failed = |source| Error::Input { path: stream.path.clone(), source };
         if stream.file.is_none() {
-            // A pipe that somebody has put there is not waited for.
-            let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-            stream.file = match File::options().read(true).custom_flags(nonblocking).open(&stream.path) {
+            stream.file = match LogReader::open(&stream.path) {
                 Ok(file) => Some(file),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(error) => return Err(failed(error)),
             };
         }
         let Some(file) = &mut stream.file else { return Ok(false) };
-        let at = file.stream_position().map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        if length < at {
-            file.seek(SeekFrom::Start(0)).map_err(failed)?; // it was begun anew
+        let (mut out, mut chunk) = (io::stdout().lock(), vec![0; 1 << 16]);
+        loop {
+            let read = match file.read(&mut chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read.map_err(failed)?,
+            };
+            let has_news = read > 0 || is_last && !stream.is_begun;
+            if self.shows_headers && self.last != Some(number) && has_news {
+                let line = format!("==> {}: {} <==\n", stream.what, stream.path.display());
+                out.write_all(line.as_bytes()).map_err(Error::Stdout)?;
+                self.last = Some(number);
+            }
+            if read == 0 {
+                break;
+            }
+            stream.is_begun = true;
+            out.write_all(&chunk[..read]).map_err(Error::Stdout)?;
         }
-        let mut out = io::stdout().lock();
-        let has_news = length > at || is_last && at == 0;
-        if self.shows_headers && self.last != Some(number) && has_news {
-            let line = format!("==> {}: {} <==\n", stream.what, stream.path.display());
-            out.write_all(line.as_bytes()).map_err(Error::Stdout)?;
-            self.last = Some(number);
-        }
-        copy(file, &mut out, &stream.path)?;
         out.flush().map_err(Error::Stdout)?;
         Ok(true)
-    }
-}
-
-fn copy(file: &mut File, out: &mut impl Write, path: &Path) -> Result<()> {
-    let mut chunk = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut chunk) {
-            Ok(0) => return Ok(()),
-            Ok(n) => out.write_all(&chunk[..n]).map_err(Error::Stdout)?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(source) => return Err(Error::Input { path: path.into(), source }),
-        }
     }
 }
 

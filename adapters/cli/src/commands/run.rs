@@ -12,7 +12,7 @@ use mdts_core::runner::{Executor, RunOptions, RunReport, Runner, TaskOutcome};
 use mdts_core::{Cluster, Instance, Placement};
 use mdts_dag::{JobGraph, TaskId};
 use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions, log_files};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::dry_run;
 use super::plan::above_bound;
@@ -77,7 +77,7 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with_all = ["journal", "emulate", "gantt"])]
     dry_run: bool,
     /// Folder for the output of the tasks [default: one per run in .mdts/logs]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     logs: Option<PathBuf>,
     /// Record the run in this folder, so that it can be resumed; its logs go there, too
     #[arg(long, value_name = "DIR")]
@@ -140,7 +140,7 @@ struct Report<'a> {
     /// Tasks that were done before this process went on with the run.
     done_before: usize,
     /// Folder where the run is recorded; null if it is not.
-    journal: Option<&'a Path>,
+    journal: Option<Text<&'a Path>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -148,7 +148,17 @@ struct Failure<'a> {
     task: &'a str,
     reason: &'a str,
     /// Where its error output is; null if it left none, as in an emulation.
-    log: Option<PathBuf>,
+    log: Option<Text<PathBuf>>,
+}
+
+/// A path that becomes text in JSON, which has none that are not UTF-8.
+#[derive(Debug)]
+struct Text<P>(P);
+
+impl<P: AsRef<Path>> Serialize for Text<P> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.0.as_ref().to_string_lossy())
+    }
 }
 
 /// All that is known before the run begins.
@@ -164,6 +174,8 @@ struct Ready {
     /// Where commands run.
     folder: PathBuf,
     journal: Option<PathBuf>,
+    life: LifeFlags,
+    course: CourseFlags,
     /// Tasks that the cache answered for.
     cached: Arc<AtomicUsize>,
 }
@@ -188,8 +200,11 @@ impl Run {
         // One thread: handing little pieces of work to others costs more than the work.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
-        let options = self.course.options(ready.settings.seed)?;
-        let mut executor = ready.executor(&self.life)?;
+        let options = ready.course.options(ready.settings.seed)?;
+        if options.speculation.is_some() && ready.instance.nodes() == 1 {
+            tracing::warn!("--speculate: a second attempt needs a second node, and the cluster has one");
+        }
+        let mut executor = ready.executor()?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
         let came_of_it = runtime.block_on(drive(&ready, journal, options, &mut *executor, quiet))?;
@@ -213,11 +228,11 @@ impl Run {
                 said.and(history::learn(&ready.job, &ready.machines.cluster, &came_of_it, &ready.settings));
         }
         match said {
-            Err(error) if !error.is_broken_pipe() && !came_of_it.is_success() => {
+            // Whatever it was: by now it is no longer bad input.
+            Err(error) if !error.is_broken_pipe() => {
                 output::complain_of(&error);
                 Ok(ExitCode::FAILURE)
             }
-            Err(error) if !error.is_broken_pipe() => Err(error),
             _ if came_of_it.is_success() => Ok(ExitCode::SUCCESS),
             _ => Ok(ExitCode::FAILURE),
         }
@@ -256,7 +271,7 @@ impl Run {
 
     /// A new run.
     fn begin(&self, settings: Settings, quiet: bool) -> Result<(Ready, Option<Journal>)> {
-        let locked = self.journal.as_ref().map(|folder| journal::lock_new(folder)).transpose()?;
+        self.journal.as_deref().map(journal::check_new).transpose()?;
         let policy = self.policy(&settings.policy, &settings);
         let policy = policy.map_err(|error| settings.blame("policy", error))?;
         let read = input::job(self.dag.as_deref())?;
@@ -267,8 +282,15 @@ impl Run {
         }
         let machines = input::machines(&settings)?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
+        if self.emulate.is_none() && !self.dry_run {
+            history::check(&settings)?;
+        }
+        // A folder is made for what makes sense alone; from here on others see that a run begins there.
+        let locked = self.journal.as_deref().map(journal::lock_new).transpose()?;
         let plan = self.plan(&policy, settings.seed, &instance, quiet)?;
         let folder = self.working_folder()?;
+        let mut flags = self.life.notes()?;
+        flags.extend(self.course.notes());
         let journal = locked.map(|locked| {
             let new = journal::New {
                 job: &job,
@@ -279,6 +301,7 @@ impl Run {
                 policy: policy.name(),
                 folder: &folder,
                 emulate: self.emulate,
+                flags: &flags,
             };
             let manifest = new.manifest(locked.path())?;
             Ok::<_, Error>(locked.begin(manifest, settings.durability)?)
@@ -295,6 +318,8 @@ impl Run {
             emulate,
             folder,
             journal: kept_in,
+            life: self.life.clone(),
+            course: self.course.clone(),
             cached: Arc::default(),
         };
         Ok((ready, journal))
@@ -307,15 +332,13 @@ impl Run {
         mut settings: Settings,
         quiet: bool,
     ) -> Result<(Ready, Option<Journal>)> {
-        let journal = journal::resume(folder, &settings)?;
+        let journal = journal::resume(folder, self.durability, &mut settings)?;
         let kept = Kept::read(folder, journal.manifest())?;
         let given = self.dag.as_deref().map(|path| input::job(Some(path))).transpose()?;
         kept.check(given.as_ref().map(|job| &*job.graph), &self.model, self.emulate)?;
         let instance = kept.instance()?;
         settings.seed = kept.seed;
-        if self.logs.is_none() {
-            settings.logs = kept.logs;
-        }
+        settings.logs = kept.logs;
         // What the run began with holds, whatever the environment says by now.
         if self.weights.path().is_none() {
             settings.weights = kept.weights;
@@ -323,6 +346,14 @@ impl Run {
         if self.cache.is_none() {
             settings.cache = kept.cache;
         }
+        if self.history.path().is_none() {
+            settings.history = kept.history;
+        }
+        if kept.emulate.is_none() {
+            history::check(&settings)?;
+        }
+        let note = |name: &str| journal.manifest().note(name).map(str::to_owned);
+        let (life, course) = (self.life.or_kept(note), self.course.or_kept(note));
         let policy = self.policy(self.policy.as_deref().unwrap_or(&kept.policy), &settings)?;
         let plan = self.plan(&policy, settings.seed, &instance, quiet)?;
         let Kept { job, machines, folder: working, emulate, .. } = kept;
@@ -337,6 +368,8 @@ impl Run {
             emulate,
             folder: working,
             journal: kept_in,
+            life,
+            course,
             cached: Arc::default(),
         };
         Ok((ready, Some(journal)))
@@ -396,6 +429,10 @@ pub(super) fn executor(
     options.keeper = journal.map(keeper).transpose()?;
     let executor = LocalExecutor::new(options, cluster.clone());
     Ok(Box::new(executor.map_err(|error| match error {
+        mdts_core::Error::Io { path, source } if path == folder => Error::Usage(format!(
+            "{}: the tasks run in this folder, and it cannot be used: {source}; bring it back, or begin a new run",
+            path.display()
+        )),
         mdts_core::Error::Io { path, source } => Error::Output { path, source },
         other => other.into(),
     })?))
@@ -443,8 +480,8 @@ async fn drive(
 
 impl Ready {
     /// What runs the tasks, behind the cache if there is one.
-    fn executor(&self, life: &LifeFlags) -> Result<Box<dyn Executor>> {
-        let (logs, cluster) = (&self.settings.logs, &self.machines.cluster);
+    fn executor(&self) -> Result<Box<dyn Executor>> {
+        let (life, logs, cluster) = (&self.life, &self.settings.logs, &self.machines.cluster);
         let executor = executor(self.emulate, life, logs, &self.folder, cluster, self.journal.as_deref())?;
         match &self.settings.cache {
             Some(folder) if self.emulate.is_none() => {
@@ -461,7 +498,12 @@ impl Ready {
         let failures = run.failures().map(|(task, reason)| Failure {
             task: &graph.task(task).name,
             reason,
-            log: self.emulate.is_none().then(|| self.log(graph, run, task)).filter(|log| log.exists()),
+            log: self
+                .emulate
+                .is_none()
+                .then(|| self.log(graph, run, task))
+                .filter(|log| log.exists())
+                .map(Text),
         });
         let used = || run.tasks.iter().filter_map(|task| task.usage);
         let most = used().map(|usage| usage.peak_memory).max();
@@ -490,7 +532,7 @@ impl Ready {
             peak_memory_mib: usage.peak_memory_mib,
             cached: self.cached.load(Ordering::Relaxed),
             done_before: run.done_before,
-            journal: self.journal.as_deref(),
+            journal: self.journal.as_deref().map(Text),
         }
     }
 
@@ -596,7 +638,7 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
         _ = write!(counts, "; {} before this process went on", report.done_before);
     }
     line("tasks", counts);
-    if let Some(folder) = report.journal.filter(|_| report.cancelled > 0) {
+    if let Some(Text(folder)) = report.journal.as_ref().filter(|_| report.cancelled > 0) {
         line("", remedy(folder));
     }
     line(
@@ -622,8 +664,9 @@ fn show_report(report: &Report<'_>, scale: f64) -> String {
 fn show_failures(report: &Report<'_>) -> String {
     let mut text = String::new();
     for failure in report.failures.iter().take(MOST_FAILURES) {
-        let log = failure.log.as_ref().map_or(String::new(), |log| format!("; see {}", log.display()));
-        _ = writeln!(text, "  failed      {}: {}{log}", failure.task, failure.reason);
+        let log = failure.log.as_ref().map_or(String::new(), |log| format!("; see {}", log.0.display()));
+        let task = failure.task.replace(char::is_control, " "); // it is from a file
+        _ = writeln!(text, "  failed      {task}: {}{log}", failure.reason);
     }
     if report.failures.len() > MOST_FAILURES {
         _ = writeln!(text, "  and {} more", report.failures.len() - MOST_FAILURES);

@@ -293,3 +293,29 @@ fn room_is_made_in_a_cache() {
     assert_eq!(numbers(&cache(&["--older-than", "0"]))[0], 0);
     assert_eq!(folder.mdts(&["cache", "kept", "--keep-size", "x"]).status, 2);
 }
+
+#[test]
+fn permissions_come_back_with_the_contents() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let make = |name: &str, mode| {
+        format!(
+            "  - {{name: {name}, command: [sh, -c, \"echo same > {name}; chmod {mode} {name}\"], outputs: [{name}]}}\n"
+        )
+    };
+    folder.write("flow.yaml", format!("tasks:\n{}{}", make("tool", 755), make("text", 600)));
+    let modes = || {
+        ["tool", "text"]
+            .map(|name| fs::metadata(folder.path(name)).expect("it is there").permissions().mode() & 0o777)
+    };
+    folder.json(&RUN);
+    assert_eq!(modes(), [0o755, 0o600]);
+    for name in ["tool", "text"] {
+        fs::remove_file(folder.path(name)).expect("removed");
+    }
+    assert_eq!(folder.json(&RUN)["cached"], 2);
+    assert_eq!(modes(), [0o755, 0o600]);
+    fs::set_permissions(folder.path("tool"), fs::Permissions::from_mode(0o644)).expect("set");
+    assert_eq!(folder.json(&RUN)["cached"], 2);
+    assert_eq!(modes(), [0o755, 0o600]);
+}

@@ -57,6 +57,27 @@ fn a_journal_cut_or_flipped_on_disk_is_handled() {
 }
 
 #[test]
+fn room_for_output_is_no_fault_of_tasks() {
+    let bench =
+        Bench::new(&(0..30).map(|i| sh(&format!("t{i}"), "echo x", ", retries: 1")).collect::<Vec<_>>());
+    let Some(mount) = Mount::new(bench.path("logs"), "size=1m,nr_inodes=9") else {
+        eprintln!("room_for_output_is_no_fault_of_tasks: skipped: nothing can be mounted here");
+        return;
+    };
+    let stopped = bench.call(&["run", "flow.yaml", "--journal", "run", "--logs", "logs"]);
+    assert_eq!(stopped.status.code(), Some(1));
+    let told = error(&stopped);
+    assert!(
+        told.contains("No space left on device") && told.contains("make room for it, then go on"),
+        "{told}"
+    );
+    let remount = Command::new("mount").args(["-o", "remount,nr_inodes=1000"]).arg(&mount.folder).status();
+    assert!(remount.expect("mount runs").success());
+    let report = report(bench.resume());
+    assert_eq!((&report["succeeded"], &report["failed"]), (&30.into(), &0.into()));
+}
+
+#[test]
 fn a_full_disk_stops_the_run_which_goes_on_when_there_is_room() {
     let bench = Bench::new(&many(400));
     std::fs::create_dir(bench.path("out")).expect("made");

@@ -3,12 +3,14 @@
 //! `MDTS_TEST_KILLS` sets how often the long test kills the runner; 200 by default.
 
 mod cancels;
+mod care;
 mod faults;
 mod kept;
 mod kills;
 mod life;
 mod output;
 mod rests;
+mod resumed;
 mod retries;
 mod stops;
 mod usage;

@@ -74,3 +74,23 @@ fn following_ends_with_the_attempt() {
     assert!(error(&output).contains("its run was stopped or killed; go on with"), "{}", error(&output));
     assert!(bench.call(&["cancel", "--journal", "run"]).status.success());
 }
+
+#[test]
+fn what_is_left_out_is_not_printed() {
+    let script = "head -c 30000000 /dev/zero | tr \"\\\\0\" x; echo; touch begun; while ! test -e go; do sleep 0.05; done; echo last";
+    let bench = Bench::new(&[sh("loud", script, "")]);
+    let args = ["run", "flow.yaml", "--journal", "run", "--output-limit", "256KiB", "--json"];
+    let run = bench.command(&args).spawn().expect("mdts runs");
+    bench.await_file("begun");
+    let logs = |more: &[&str]| bench.call(&[&["logs", "--journal", "run", "loud", "--out"], more].concat());
+    wait_until(|| logs(&[]).stdout.len() <= 1 << 18);
+    let shown = text(&logs(&[]));
+    assert!(!shown.contains('\0') && shown.contains(" bytes of output are left out here]"));
+    let follow = ["logs", "--journal", "run", "loud", "--out", "--follow"];
+    let follower = bench.command(&follow).spawn().expect("mdts runs");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    std::fs::write(bench.path("go"), "").expect("written");
+    assert!(run.wait_with_output().expect("it ends").status.success());
+    let followed = text(&follower.wait_with_output().expect("it ends"));
+    assert!(followed.len() <= 1 << 18 && followed.ends_with("x\nlast\n"), "{}", followed.len());
+}

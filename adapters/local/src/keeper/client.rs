@@ -16,12 +16,14 @@ use mdts_core::engine::{JobId, TaskRun};
 use mdts_core::runner::Usage;
 use mdts_dag::TaskId;
 use rustc_hash::{FxHashMap, FxHashSet};
+use rustix::process::Signal;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::protocol::{Ending, PATIENCE, Reply, Request, VERSION, receive, send};
 use super::register::{self, Known};
 use super::{COMPLAINTS, SOCKET};
+use crate::care::signal_group;
 use crate::group::Group;
 use crate::launch::Launch;
 
@@ -118,31 +120,42 @@ impl Keeper {
         lock(&self.waiting).used.remove(&run)
     }
 
-    /// Ends an attempt with all that it started; `ends` is what its launch gave.
-    pub(crate) async fn end(&self, run: TaskRun, ends: oneshot::Receiver<Ending>, grace: Duration) {
-        if let Some(number) = self.release(run).await {
-            self.end_group(run, number, ends, grace).await;
+    /// Ends an attempt with all that it started; `ends` is what its launch gave. Tells how it ended if it had done so before it
+    /// was asked to.
+    pub(crate) async fn end(
+        &self,
+        run: TaskRun,
+        ends: oneshot::Receiver<Ending>,
+        grace: Duration,
+    ) -> Option<Ending> {
+        match self.release(run).await {
+            Some(number) => {
+                self.outlast(run, number, ends, grace).await;
+                None
+            }
+            None => timeout(PATIENCE, ends).await.ok()?.ok(),
         }
     }
 
-    /// Asks the keeper to leave the end of an attempt to this process; gives the number of its process if it runs.
+    /// Asks an attempt to end, whose end is this process's to await from then on; gives the number of its process if it
+    /// runs.
     async fn release(&self, run: TaskRun) -> Option<u32> {
         let (sender, released) = oneshot::channel();
         lock(&self.waiting).releases.insert(run, sender);
         self.ask(&Request::Release(run)).ok()?; // the keeper is dead; whoever finds that out ends its tasks
-        match timeout(PATIENCE, released).await {
-            Ok(number) => number.ok().flatten(),
-            Err(_) => {
-                tracing::warn!("{}", silence(&self.folder));
-                register::read(&self.folder).ok()?.get(&run)?.group()
-            }
+        if let Ok(number) = timeout(PATIENCE, released).await {
+            return number.ok().flatten();
         }
+        tracing::warn!("{}", silence(&self.folder));
+        let number = register::read(&self.folder).ok()?.get(&run)?.group()?;
+        signal_group(number.cast_signed(), Signal::TERM);
+        Some(number)
     }
 
-    async fn end_group(&self, run: TaskRun, number: u32, ends: oneshot::Receiver<Ending>, grace: Duration) {
+    async fn outlast(&self, run: TaskRun, number: u32, ends: oneshot::Receiver<Ending>, grace: Duration) {
         // Both at once: the leader stays in its group until it is waited for.
         let mut group = Group::led_by(number);
-        let ((), ended) = tokio::join!(group.end(grace), timeout(grace + PATIENCE, ends));
+        let ((), ended) = tokio::join!(group.outlast(grace), timeout(grace + PATIENCE, ends));
         tracing::debug!(?run, ?ended, "cancelled");
         self.ask(&Request::Gone(run)).ok(); // an error says that the keeper is dead
     }
@@ -181,8 +194,10 @@ impl Keeper {
                 let ends = if is_kept { self.await_end(*run) } else { oneshot::channel().1 };
                 let (keeper, run) = (self.clone(), *run);
                 strays.push(tokio::spawn(async move {
-                    let number = keeper.release(run).await;
-                    keeper.end_group(run, number.unwrap_or(group), ends, grace).await;
+                    match keeper.release(run).await {
+                        Some(number) => keeper.outlast(run, number, ends, grace).await,
+                        None => Group::led_by(group).end(grace).await, // an earlier keeper had it
+                    }
                 }));
             }
         }

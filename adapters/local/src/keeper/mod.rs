@@ -18,6 +18,11 @@ pub(crate) use client::{Found, Keeper};
 pub(crate) use protocol::Ending;
 pub use server::keep;
 
+/// Whether a keeper has worked, or works, in this folder.
+pub fn was_kept(folder: &std::path::Path) -> bool {
+    [SOCKET, REGISTER].iter().any(|name| folder.join(name).exists())
+}
+
 /// The names in a keeper's folder: its socket, what it complains of, and the register of attempts.
 const SOCKET: &str = "keeper.sock";
 const COMPLAINTS: &str = "keeper.log";

@@ -56,7 +56,7 @@ pub(super) enum Request {
     Environment(Environment),
     /// Start a process.
     Launch(Box<Launch>),
-    /// The runner ends this attempt: what it leaves in its group is the runner's to end, and its end is none that counts.
+    /// Ask the group of this attempt to end. What does not is the runner's to end, and how it ends does not count.
     Release(TaskRun),
     /// Nothing is left of the group of an attempt that was released.
     Gone(TaskRun),
@@ -69,7 +69,7 @@ pub(super) enum Reply {
     Hello { version: u32 },
     /// A process has ended, or never began; what it used, if the system tells.
     Ended(TaskRun, Ending, Option<Usage>),
-    /// The answer to [`Request::Release`]: the number of the process, if it runs.
+    /// The answer to [`Request::Release`]: the number of the process; `None` if it has ended before, which counts.
     Released(TaskRun, Option<u32>),
 }
 

@@ -15,12 +15,12 @@ use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::{WaitOptions, geteuid, setsid, wait};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, geteuid, setsid, wait};
 use wait4::{ResourceUsage, try_wait4_pid};
 
 use super::protocol::{Ending, PATIENCE, Reply, Request, VERSION, receive, send};
 use super::register::{Writer, ticks_now};
-use crate::care::{Care, kill_group};
+use crate::care::{Care, kill_group, signal_group};
 use crate::launch::{Environment, Launch};
 
 /// What a runner, the tasks and their ends have in common.
@@ -218,6 +218,13 @@ fn next_end() -> io::Result<Option<(i32, Ending, Option<ResourceUsage>)>> {
     Ok(Some((number.as_raw_nonzero().get(), ending, None)))
 }
 
+/// Whether a child has ended, be it waited for or not.
+fn has_ended(number: i32) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let Some(process) = Pid::from_raw(number) else { return true };
+    !matches!(rustix::process::waitid(WaitId::Pid(process), options), Ok(None))
+}
+
 impl State {
     fn launch(&mut self, launch: &Launch) -> Result<(), Ending> {
         let from = ticks_now();
@@ -237,17 +244,18 @@ impl State {
     }
 
     fn release(&mut self, run: TaskRun) {
-        let child = self.children.iter_mut().find(|(_, child)| child.run == run);
+        let child = self.children.iter_mut().find(|(number, child)| child.run == run && !has_ended(**number));
         let number = child.map(|(number, child)| {
             child.is_released = true;
-            number.cast_unsigned()
+            *number
         });
-        if number.is_some()
-            && let Err(error) = self.register.released(run)
-        {
-            complain("the register", &error);
+        if let Some(number) = number {
+            if let Err(error) = self.register.released(run) {
+                complain("the register", &error);
+            }
+            signal_group(number, Signal::TERM);
         }
-        self.tell(&Reply::Released(run, number));
+        self.tell(&Reply::Released(run, number.map(i32::cast_unsigned)));
     }
 
     fn ended(&mut self, number: i32, ending: Ending, used: Option<ResourceUsage>) {
