@@ -12,7 +12,9 @@ use crate::mdts::{MdtsRaw, save};
 fn config() -> TrainConfig {
     TrainConfig {
         seed: 3,
-        rounds: 5,
+        imitation: 2,
+        search: 200,
+        rounds: 3,
         jobs: 3,
         updates: 2,
         batch: 16,
@@ -36,7 +38,7 @@ fn weights(trainer: &Trainer) -> [Vec<f32>; 2] {
 fn finish(trainer: &mut Trainer, threads: usize) -> Vec<Report> {
     let mut rest = Vec::new();
     while trainer.round() < trainer.rounds() {
-        let measure = [config().rounds, trainer.rounds()].contains(&(trainer.round() + 1));
+        let measure = [config().planning(), trainer.rounds()].contains(&(trainer.round() + 1));
         rest.push(trainer.step(threads, measure).unwrap());
     }
     rest
@@ -56,8 +58,12 @@ fn interrupted_trainings_on_any_number_of_threads_end_alike() {
     let reports = finish(&mut whole, 1);
     assert!(reports[..5].iter().all(|r| r.lessons > 0 && r.gain.is_none()), "{reports:?}");
     assert!(reports[5..].iter().all(|r| r.lessons == 0 && r.gain.is_some()), "{reports:?}");
+    let phases: Vec<Phase> = reports.iter().map(|report| report.phase).collect();
+    let expected = [(Phase::Imitation, 2), (Phase::Lessons, 3), (Phase::Runs, 3)]
+        .map(|(phase, rounds)| vec![phase; rounds]);
+    assert_eq!(phases, expected.concat());
     assert_ne!(weights(&whole), begin, "something was learnt");
-    for interrupted_at in [0, 1, 4, 5, 7] {
+    for interrupted_at in [0, 1, 2, 3, 5, 7] {
         let mut first = trainer();
         for round in 1..=interrupted_at {
             first.step(2, round == 5).unwrap();
@@ -77,8 +83,28 @@ fn interrupted_trainings_on_any_number_of_threads_end_alike() {
 }
 
 #[test]
-fn the_oldest_lessons_are_forgotten() {
+fn what_was_imitated_is_not_mixed_with_what_is_found_out() {
     let mut trainer = trainer();
+    let imitated: usize = (0..2).map(|_| trainer.step(2, false).unwrap().lessons).sum();
+    assert_eq!(trainer.memory.len(), imitated);
+    let found = trainer.step(2, false).unwrap();
+    assert_eq!((found.phase, trainer.memory.len()), (Phase::Lessons, found.lessons));
+}
+
+/// A network that only imitates chooses what a teacher would more often than before.
+#[test]
+fn imitation_makes_the_teachers_choices_likelier() {
+    let config = TrainConfig { imitation: 40, jobs: 8, updates: 8, batch: 64, memory: 4000, ..config() };
+    let mut trainer = Trainer::new(config, Vec::new()).unwrap();
+    let costs: Vec<f64> = (0..40).map(|_| trainer.step(2, false).unwrap().cost).collect();
+    let mean = |costs: &[f64]| costs.iter().sum::<f64>() / costs.len() as f64;
+    let (first, last) = (mean(&costs[..10]), mean(&costs[30..]));
+    assert!(last < 0.9 * first, "{first} {last}");
+}
+
+#[test]
+fn the_oldest_lessons_are_forgotten() {
+    let mut trainer = Trainer::new(TrainConfig { imitation: 0, ..config() }, Vec::new()).unwrap();
     for _ in 0..5 {
         trainer.step(2, false).unwrap();
     }
@@ -111,7 +137,9 @@ fn states_of_other_trainings_are_refused() {
         Trainer::resume(config, graphs, &state, 1, &mut |_, _| {}).unwrap_err().to_string()
     };
     let text = refused(TrainConfig { rounds: 6, ..config() }, Vec::new());
-    assert!(text.contains("'rounds'") && text.contains("found 6, expected 5"), "{text}");
+    assert!(text.contains("'rounds'") && text.contains("found 6, expected 3"), "{text}");
+    let text = refused(TrainConfig { imitation: 0, ..config() }, Vec::new());
+    assert!(text.contains("'imitation'"), "{text}");
     let text = refused(TrainConfig { seed: 9, ..config() }, Vec::new());
     assert!(text.contains("'seed'"), "{text}");
     let graph = generate::from_text("fork-join:width=3", &mut Rng::seed_from_u64(1)).unwrap();
@@ -170,6 +198,7 @@ fn the_untrained_network_plans_like_heft() {
 fn configurations_that_make_no_sense_are_refused() {
     let table = [
         (TrainConfig { rounds: 0, ..config() }, "rounds"),
+        (TrainConfig { search: 0, ..config() }, "search"),
         (TrainConfig { jobs: 0, ..config() }, "jobs"),
         (TrainConfig { memory: 15, ..config() }, "memory"),
         (TrainConfig { rate: f64::NAN, ..config() }, "rate"),
