@@ -50,7 +50,7 @@ pub(crate) struct Train {
     /// Rounds of lessons from plans after that [default: 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     rounds: Option<u64>,
-    /// Generations after that, in which runs are learnt [default: 200]
+    /// Generations after that, in which runs are learnt [default: 300]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     generations: Option<u64>,
     /// Seed of all that is random [default: 1]
