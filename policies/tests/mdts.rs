@@ -2,11 +2,12 @@
 
 mod common;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use common::random::random_instance;
 use mdts_core::sim::{Conditions, simulate};
-use mdts_core::{Cluster, Instance, Link, Network, Node, Planner, Rng, SlotModel};
+use mdts_core::{Cluster, Instance, Link, Network, Node, NodeId, Planner, Progress, Rng, SlotModel};
 use mdts_dag::{DataModel, JobGraph, Task, generate};
 use mdts_policies::mdts::{Mdts, MdtsRaw, Weights};
 use mdts_policies::{find, learn};
@@ -42,6 +43,54 @@ fn the_shipped_weights_are_small_and_tell_their_training() -> Outcome {
     let training = weights.training();
     assert!(training.round > 0 && training.curve.iter().any(|report| report.round == training.round));
     Ok(())
+}
+
+/// The families of workflows on which the result is judged; training sees none of them.
+const HELD_OUT: [&str; 15] = [
+    "1000genome",
+    "blast",
+    "bwa",
+    "cycles",
+    "epigenomics",
+    "fetchngs",
+    "helloworld",
+    "methylseq",
+    "montage",
+    "rnaseq",
+    "scrnaseq",
+    "seismology",
+    "soykb",
+    "srasearch",
+    "viralrecon",
+];
+
+#[test]
+fn no_family_that_judges_was_learnt_from() -> Outcome {
+    let weights = Weights::shipped()?;
+    for name in weights.training().graphs.iter().map(|name| name.to_lowercase()) {
+        assert!(!HELD_OUT.iter().any(|family| name.contains(family)), "{name}");
+    }
+    let Some(folder) = common::data("wfinstances", "no_family_that_judges_was_learnt_from") else {
+        return Ok(());
+    };
+    for name in names_below(&folder)? {
+        assert!(HELD_OUT.iter().any(|family| name.starts_with(family)), "{name} is of no family held out");
+    }
+    Ok(())
+}
+
+fn names_below(folder: &Path) -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() {
+            names.extend(names_below(&entry.path())?);
+        } else if name.contains(".json") {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 #[test]
@@ -132,5 +181,38 @@ fn tasks_that_take_no_time() -> Outcome {
     assert_eq!(raw().plan(&instance, &mut Rng::seed_from_u64(1))?.makespan(), 0.0);
     let trace = simulate(&vec![(0.0, instance.clone())], raw().placer(), &Conditions::default())?;
     assert_eq!(trace.makespan(), 0.0);
+    // A stream of them, two at the same time, under conditions that change run times.
+    let arrivals = [0.0, 0.0, 1.0].map(|at| (at, instance.clone())).to_vec();
+    let conditions = Conditions { seed: 1, noise: 0.5, affinity: 0.7, ..Conditions::default() };
+    let trace = simulate(&arrivals, raw().placer(), &conditions)?;
+    assert_eq!(trace.makespan(), 1.0);
+    for job in &trace.jobs {
+        assert_eq!(job.schedule().placements().len(), 12);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_task_that_fits_nowhere() -> Outcome {
+    let mut job = JobGraph::builder("stranded");
+    job.task(Task::new("only").times([("m1", 1.0)]))?;
+    let graph: Arc<_> = job.build()?.freeze().into();
+    let cluster = Cluster::identical(2, SlotModel::Exclusive)?;
+    // No node of that name: it is not even an instance.
+    let other: Arc<_> = Cluster::new(
+        vec![Node::new("other")],
+        Network::uniform(Link { latency: 0.0, bandwidth: 1e8 }),
+        SlotModel::Exclusive,
+    )?
+    .into();
+    let error = Instance::new(graph.clone(), other, DataModel::Edges).unwrap_err();
+    assert!(error.to_string().contains("'only'"), "{error}");
+    // Its node is lost.
+    let progress = Progress { lost: vec![NodeId::new(1)], ..Progress::default() };
+    let instance = Instance::new(graph, cluster.into(), DataModel::Edges)?.with_progress(progress);
+    for planner in [&raw() as &dyn Planner, &Mdts::new(Weights::shipped()?)] {
+        let error = planner.plan(&instance, &mut Rng::seed_from_u64(1)).unwrap_err();
+        assert!(error.to_string().contains("task 'only' fits no node"), "{error}");
+    }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! [`paper`] is the method as published, in an environment of its own: a fixed number of child tasks and nodes.
 
 mod experience;
+mod imitation;
 mod lessons;
 mod network;
 pub mod paper;

@@ -116,7 +116,7 @@ impl<'a> Planning<'a> {
         if self.placed == self.window.len() && !self.fill_window() {
             return false;
         }
-        let (i, task) = (self.placed, self.window[self.placed]);
+        let (i, task) = (self.placed, self.task());
         for node in 0..self.situation.nodes {
             if !self.situation.can_run(i, node) {
                 continue;
@@ -134,6 +134,11 @@ impl<'a> Planning<'a> {
     /// The position in the situation of the task whose turn it is.
     pub(crate) fn position(&self) -> usize {
         self.placed
+    }
+
+    /// The task whose turn it is.
+    pub(crate) fn task(&self) -> TaskId {
+        self.window[self.placed]
     }
 
     fn fill_window(&mut self) -> bool {
@@ -182,7 +187,7 @@ impl<'a> Planning<'a> {
 
     /// Gives the task whose turn it is to a node.
     pub(crate) fn take(&mut self, node: usize) {
-        let (task, id) = (self.window[self.placed], NodeId::new(node));
+        let (task, id) = (self.task(), NodeId::new(node));
         let start = self.starts[node];
         let finish = start + self.world.partial.exec(task, id);
         self.world.partial.place(task, Slot { node: id, start, finish });
@@ -200,6 +205,20 @@ impl<'a> Planning<'a> {
                 None => self.placed += 1,
             }
         }
+    }
+
+    /// Places all that is left on these nodes, by task, without asking the network.
+    pub(crate) fn follow(&mut self, nodes: &[NodeId]) {
+        let order = self.order.clone();
+        for &task in &order[self.next - self.window.len() + self.placed..] {
+            self.world.gather(task, &mut self.arrival);
+            let slot = self.world.partial.insertion(task, nodes[task.index()], &self.arrival);
+            if let Some(slot) = slot {
+                self.world.partial.place(task, slot);
+                self.world.horizon = self.world.horizon.max(slot.finish);
+            }
+        }
+        (self.next, self.placed) = (order.len(), self.window.len());
     }
 
     /// When what has its node has finished.
@@ -239,6 +258,33 @@ mod tests {
                 planning.makespan(),
                 heft.makespan()
             );
+        }
+    }
+
+    /// What follows another plan's nodes puts every task there, wherever it begins to follow.
+    #[test]
+    fn the_nodes_of_another_plan_are_taken_over() {
+        let network = PairNetwork::new(&mut Rng::seed_from_u64(1)).unwrap();
+        let scorer = Arc::new(Scorer::new(network.params()).unwrap());
+        for (name, instance) in instances(2).unwrap() {
+            let Ok(heft) = Heft.plan(&instance, &mut Rng::seed_from_u64(1)) else { continue };
+            let nodes: Vec<NodeId> = heft.placements().iter().map(|p| p.node).collect();
+            let job = Arc::new(Job::new(&instance, &Experience::default()));
+            for own in [0, 1, 3, WINDOW + 1] {
+                let mut planning = Planning::new(&instance, scorer.clone(), job.clone()).unwrap();
+                for _ in 0..own {
+                    if planning.advance() {
+                        planning.take(nodes[planning.task().index()].index());
+                    }
+                }
+                planning.follow(&nodes);
+                assert!(!planning.advance(), "{name}: all have their nodes");
+                let makespan = planning.makespan();
+                let schedule = planning.schedule();
+                schedule.verify(&instance).unwrap();
+                assert!((schedule.makespan() - makespan).abs() < 1e-9, "{name}");
+                assert!(schedule.placements().iter().zip(&nodes).all(|(p, node)| p.node == *node), "{name}");
+            }
         }
     }
 }

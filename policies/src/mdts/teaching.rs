@@ -3,12 +3,12 @@
 //! In a plan, a task's best nodes are each tried and the rest planned by the network itself; in a run, the same run, with
 //! the same noise, is repeated with one other choice. Either way the cost of a choice is the makespan that follows when
 //! all later choices are the network's own (a rollout: Bertsekas, Tsitsiklis, Wu: Rollout algorithms for combinatorial
-//! optimization, Journal of Heuristics 3, 1997).
+//! optimization, Journal of Heuristics 3, 1997). With a teacher, later choices in a plan are the teacher's.
 
 use std::sync::{Arc, Mutex};
 
 use mdts_core::sim::{Conditions, simulate};
-use mdts_core::{Instance, Placer, Rng};
+use mdts_core::{Instance, NodeId, Placer, Rng};
 use rand::Rng as _;
 use rand::seq::index::sample;
 
@@ -51,47 +51,72 @@ fn promising(scores: impl Iterator<Item = (usize, f32)>, count: usize, rng: &mut
 }
 
 /// Lessons from the plan of one job: about `count` of its decisions. A part of the choices before is random.
-pub(crate) fn plan(instance: &Instance, scorer: &Arc<Scorer>, count: usize, rng: &mut Rng) -> Vec<Lesson> {
+///
+/// With the nodes of a teacher, by task, a random part of the choices before is the teacher's, and what a choice costs is
+/// told by a plan whose later choices are all the teacher's.
+pub(crate) fn plan(
+    instance: &Instance,
+    scorer: &Arc<Scorer>,
+    teacher: Option<&[NodeId]>,
+    count: usize,
+    rng: &mut Rng,
+) -> Vec<Lesson> {
     let job = Arc::new(Job::new(instance, &Experience::default()));
     let Ok(mut planning) = Planning::new(instance, scorer.clone(), job) else { return Vec::new() };
-    let share = count as f64 / instance.tasks().max(1) as f64;
+    let share = (count as f64 / instance.tasks().max(1) as f64).min(1.0);
     let wander = if rng.random_bool(0.5) { 0.0 } else { rng.random_range(0.0..0.2) };
+    let obeys = if teacher.is_some() { rng.random() } else { 0.0 };
     let mut lessons = Vec::new();
     while planning.advance() {
-        let i = planning.position();
-        let scores = |p: &Planning<'_>| -> Vec<(usize, f32)> {
-            (0..p.situation.nodes).filter_map(|n| Some((n, p.score(n)?))).collect()
-        };
-        let Some(best) = planning.best() else { return lessons };
-        let mut node = best;
-        if rng.random_bool(share.min(1.0)) {
-            let nodes = promising(scores(&planning).into_iter(), CANDIDATES.min(4), rng);
-            let makespans: Vec<f64> = nodes
-                .iter()
-                .map(|&node| {
-                    let mut other = planning.clone();
-                    other.take(node);
-                    other.complete();
-                    other.makespan()
-                })
-                .collect();
-            let costs = costs(&makespans);
-            if costs.iter().any(|c| *c > 1e-4) {
-                let seen = &planning.situation;
-                let candidates = nodes.iter().zip(&costs);
-                let candidates =
-                    candidates.map(|(n, c)| candidate(seen, i, *n, planning.live[*n], *c)).collect();
-                let outcome = outcome(makespans[0], seen.horizon);
-                lessons.push(Lesson { seen: Seen::of(seen), task: i, candidates, outcome });
-            }
+        let Some(mut node) = planning.best() else { return lessons };
+        if rng.random_bool(share) {
+            lessons.extend(tried(&planning, teacher, rng));
+        }
+        if let Some(nodes) = teacher
+            && rng.random_bool(obeys)
+        {
+            node = nodes[planning.task().index()].index();
         }
         if wander > 0.0 && rng.random_bool(wander) {
-            let all = promising(scores(&planning).into_iter(), 3, rng);
+            let all = promising(scores(&planning), 3, rng);
             node = all[rng.random_range(0..all.len())];
         }
         planning.take(node);
     }
     lessons
+}
+
+fn scores(planning: &Planning<'_>) -> impl Iterator<Item = (usize, f32)> {
+    (0..planning.situation.nodes).filter_map(|node| Some((node, planning.score(node)?)))
+}
+
+/// What comes of some nodes for the task whose turn it is; nothing if it does not matter which.
+fn tried(planning: &Planning<'_>, teacher: Option<&[NodeId]>, rng: &mut Rng) -> Option<Lesson> {
+    let (seen, i) = (&planning.situation, planning.position());
+    let mut nodes = promising(scores(planning), CANDIDATES.min(4), rng);
+    if let Some(node) = teacher.map(|nodes| nodes[planning.task().index()].index())
+        && !nodes.contains(&node)
+    {
+        nodes.push(node);
+    }
+    let makespan = |&node: &usize| {
+        let mut other = planning.clone();
+        other.take(node);
+        match teacher {
+            Some(nodes) => other.follow(nodes),
+            None => other.complete(),
+        }
+        other.makespan()
+    };
+    let makespans: Vec<f64> = nodes.iter().map(makespan).collect();
+    let costs = costs(&makespans);
+    if costs.iter().all(|cost| *cost <= 1e-4) {
+        return None;
+    }
+    let candidates = nodes.iter().zip(&costs);
+    let candidates = candidates.map(|(n, c)| candidate(seen, i, *n, planning.live[*n], *c)).collect();
+    let outcome = outcome(makespans[0], seen.horizon);
+    Some(Lesson { seen: Seen::of(seen), task: i, candidates, outcome })
 }
 
 /// A decision of a run.

@@ -1,9 +1,10 @@
 //! How MDTS learns: from what would have come of other choices, in plans and in runs.
 //!
-//! A round draws random jobs, makes lessons of them with the network as it is, and then lowers the
+//! The network begins as earliest finish time. In the first rounds it learns to choose what a search chose. Then a round
+//! draws random jobs, makes lessons of them with the network as it is, and lowers the
 //! expected cost of its choices, sum over candidates of probability times cost, over the lessons of the latest rounds:
 //! the policy gradient with every candidate's outcome known instead of sampled (Sutton et al.: Policy gradient methods for
-//! reinforcement learning with function approximation, NIPS 1999). The network begins as earliest finish time.
+//! reinforcement learning with function approximation, NIPS 1999).
 //! Then generations: the weights that only runs use evolve by whole runs, the others stay.
 //!
 //! The same configuration gives the same weights, however many threads there are, and however often the training was
@@ -29,6 +30,7 @@ use rand::{Rng as _, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::experience::Experience;
+use super::imitation::teacher;
 use super::network::{CANDIDATES, Lesson, Output, PairNetwork, Scorer};
 use super::weights::{Training, Weights};
 use super::{lessons, network, teaching};
@@ -36,7 +38,7 @@ use crate::learn::{Adam, AdamConfig, Gradients, Params, Result};
 use evolution::Evolution;
 use validation::Validation;
 
-pub use config::TrainConfig;
+pub use config::{Phase, TrainConfig};
 pub use state::State;
 
 /// Weight of the value's error beside the cost.
@@ -47,6 +49,9 @@ const VALUE: f64 = 0.1;
 pub struct Report {
     /// Rounds so far.
     pub round: u64,
+    /// What they were for at last.
+    #[serde(default)]
+    pub phase: Phase,
     /// The expected cost of choices in this round's lessons, in percent of the makespan.
     pub cost: f64,
     /// The same for the best score instead of a drawn choice.
@@ -64,8 +69,8 @@ pub struct Report {
 }
 
 impl Report {
-    fn new(round: u64) -> Self {
-        Self { round, cost: 0.0, greedy: 0.0, lessons: 0, plan: None, run: None, gain: None }
+    fn new(round: u64, phase: Phase) -> Self {
+        Self { round, phase, cost: 0.0, greedy: 0.0, lessons: 0, plan: None, run: None, gain: None }
     }
 
     /// What is to be as small as possible.
@@ -153,7 +158,7 @@ impl Trainer {
 
     /// Rounds and generations in all.
     pub fn rounds(&self) -> u64 {
-        self.config.rounds + self.config.generations
+        self.config.steps()
     }
 
     /// The rounds that were measured.
@@ -172,18 +177,25 @@ impl Trainer {
     /// # Errors
     /// None with the network's own weights.
     pub fn measure(&mut self, threads: usize) -> Result<Report> {
-        self.measured(Report::new(self.round), threads)
+        self.measured(self.report(), threads)
     }
 
     /// Measures other weights on the same validation jobs.
     pub fn measure_other(&self, weights: &Weights, threads: usize) -> Report {
-        self.validation.measure(&weights.scorer, threads, Report::new(weights.training().round))
+        let (round, config) = (weights.training().round, &weights.training().config);
+        let report = Report::new(round, config.phase(round.saturating_sub(1)));
+        self.validation.measure(&weights.scorer, threads, report)
+    }
+
+    /// How things are after the latest round.
+    fn report(&self) -> Report {
+        Report::new(self.round, self.config.phase(self.round.saturating_sub(1)))
     }
 
     /// Measures the weights, and keeps those of the best plans for the generations to begin with.
     fn measured(&mut self, report: Report, threads: usize) -> Result<Report> {
         let report = self.validation.measure(&Arc::new(Scorer::new(&self.average)?), threads, report);
-        let plan = report.plan.filter(|plan| plan.is_finite() && self.round <= self.config.rounds);
+        let plan = report.plan.filter(|plan| plan.is_finite() && self.round <= self.config.planning());
         if let Some(plan) = plan.filter(|plan| self.best.as_ref().is_none_or(|best| *plan < best.plan)) {
             self.best = Some(Best { plan, weights: state::flat(&self.average)? });
         }
@@ -196,13 +208,19 @@ impl Trainer {
     /// # Errors
     /// [`crate::learn::Error::NotFinite`] if learning broke down; the weights are as before the update then.
     pub fn step(&mut self, threads: usize, measure: bool) -> Result<Report> {
-        let report =
-            if self.round < self.config.rounds { self.study(threads)? } else { self.evolve(threads)? };
+        let report = match self.config.phase(self.round) {
+            Phase::Imitation | Phase::Lessons => self.study(threads)?,
+            Phase::Runs => self.evolve(threads)?,
+        };
         if measure { self.measured(report, threads) } else { Ok(report) }
     }
 
     /// A round of lessons and updates.
     fn study(&mut self, threads: usize) -> Result<Report> {
+        if self.round == self.config.imitation {
+            // What was imitated is not mixed with what is found out.
+            (self.memory, self.taught) = Default::default();
+        }
         let scorer = Arc::new(Scorer::new(&self.average)?);
         let teacher = state::flat(&self.average)?;
         let mut rng = generator(self.config.seed, self.round, 0);
@@ -223,7 +241,7 @@ impl Trainer {
         let lessons = fresh.len();
         self.remember(teacher, fresh);
         self.round += 1;
-        Ok(Report { cost, greedy, lessons, ..Report::new(self.round) })
+        Ok(Report { cost, greedy, lessons, ..self.report() })
     }
 
     /// A generation: what runs alone use is shifted and tried; the rest stays as it was when plans were best.
@@ -235,17 +253,17 @@ impl Trainer {
                 if let Some(best) = &self.best {
                     state::fill(&self.average, &best.weights)?;
                 }
-                (self.memory, self.taught) = (VecDeque::new(), VecDeque::new());
+                (self.memory, self.taught) = Default::default();
                 let scorer = Scorer::new(&self.average)?;
                 let evolution = none.insert(Evolution::new(scorer.run_head()));
                 (scorer, evolution)
             }
         };
-        let generation = self.round - self.config.rounds;
+        let generation = self.round - self.config.planning();
         let cost = evolution.step((&self.config, generation), &self.graphs, &scorer, threads);
         network::set_run_head(&self.average, &evolution.average)?;
         self.round += 1;
-        Ok(Report { gain: Some((1.0 - cost.exp()) * 100.0), ..Report::new(self.round) })
+        Ok(Report { gain: Some((1.0 - cost.exp()) * 100.0), ..self.report() })
     }
 
     /// Keeps the lessons that the network of these weights gave; the oldest make room.
@@ -285,8 +303,9 @@ fn teach(
     scorer: &Arc<Scorer>,
     threads: usize,
 ) -> Vec<Lesson> {
-    let of_job =
-        |job: usize| lesson(config, graphs, scorer, &mut generator(config.seed, round, 1 + job as u64));
+    let of_job = |job: usize| {
+        lesson((config, round), graphs, scorer, &mut generator(config.seed, round, 1 + job as u64))
+    };
     in_parallel(config.jobs, threads, of_job).into_iter().flatten().collect()
 }
 
@@ -313,14 +332,18 @@ fn in_parallel<T: Send>(count: usize, threads: usize, of: impl Fn(usize) -> T + 
 }
 
 fn lesson(
-    config: &TrainConfig,
+    (config, round): (&TrainConfig, u64),
     graphs: &[Arc<FlatGraph>],
     scorer: &Arc<Scorer>,
     rng: &mut Rng,
 ) -> Vec<Lesson> {
     let Some(instance) = lessons::instance(config.nodes, graphs, rng) else { return Vec::new() };
+    if config.phase(round) == Phase::Imitation {
+        let Some(teacher) = teacher(&instance, config.search, rng) else { return Vec::new() };
+        return teaching::plan(&instance, scorer, Some(&teacher), 24, rng);
+    }
     if !rng.random_bool(config.runs) {
-        return teaching::plan(&instance, scorer, 24, rng);
+        return teaching::plan(&instance, scorer, None, 24, rng);
     }
     let conditions = lessons::conditions(rng);
     let before = if rng.random_bool(0.5) {
@@ -345,7 +368,11 @@ impl Learner<'_> {
             return Ok(());
         }
         let params = self.network.params();
-        let rate = config.rate * falling(round, config.rounds);
+        let rate = config.rate
+            * match round.checked_sub(config.imitation) {
+                None => falling(round, config.imitation),
+                Some(round) => falling(round, config.rounds),
+            };
         for _ in 0..config.updates {
             let draw = |_| &memory[rng.random_range(0..memory.len())];
             let batch: Vec<&Lesson> = (0..config.batch).map(draw).collect();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{Called, Folder, assert_keys, diamond};
 
 /// Rounds of a few milliseconds.
-const TINY: &str = "generations = 0\ntrials = 10\njobs = 2\nupdates = 1\nbatch = 8\nmemory = 60\nnodes = 3\n";
+const TINY: &str = "imitation = 0\nsearch = 50\ngenerations = 0\ntrials = 10\njobs = 2\nupdates = 1\nbatch = 8\nmemory = 60\nnodes = 3\n";
 const DEADLINE: Duration = Duration::from_mins(2);
 
 fn folder(rounds: u32) -> Folder {
@@ -40,11 +40,11 @@ fn refused(folder: &Folder, args: &[&str], parts: &[&str]) {
 
 #[test]
 fn a_training_writes_weights_curve_and_picture() {
-    let folder = folder(4);
+    let folder = folder(2);
     let args =
         ["train", "w.st", "--config", "tiny.toml", "--measure", "2", "--curve", "c.csv", "--plot", "c.svg"];
-    let report =
-        folder.json(&[&args[..], &["--jobs", "diamond.yaml", "--generations", "2", "--json"]].concat());
+    let phases = ["--imitation", "2", "--generations", "2"];
+    let report = folder.json(&[&args[..], &phases, &["--jobs", "diamond.yaml", "--json"]].concat());
     assert_keys(
         &report,
         &["out", "state", "rounds", "round", "best", "score", "replaced", "curve", "seconds"],
@@ -55,9 +55,12 @@ fn a_training_writes_weights_curve_and_picture() {
     assert!((report["curve"][0]["plan"].as_f64().expect("measured") - 1.0).abs() < 1e-9, "it begins as HEFT");
     let csv = folder.read("c.csv");
     let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
-    assert_eq!(lines[0][..2], ["round", "reward"]);
+    assert_eq!(lines[0][..3], ["round", "phase", "reward"]);
+    let phases: Vec<&str> = lines[1..].iter().map(|line| line[1]).collect();
+    assert_eq!(phases, ["imitation", "imitation", "lessons", "runs"]);
     assert!(lines.len() == 5 && lines.iter().all(|line| line.len() == lines[0].len()), "{csv}");
-    assert!(lines[1..].iter().flatten().all(|cell| cell.parse::<f64>().is_ok_and(f64::is_finite)), "{csv}");
+    let mut numbers = lines[1..].iter().flat_map(|line| [&line[..1], &line[2..]].concat());
+    assert!(numbers.all(|cell| cell.parse::<f64>().is_ok_and(f64::is_finite)), "{csv}");
     let picture = folder.read("c.svg");
     assert!(crate::pictures::elements(&picture).len() > 20);
     assert!(picture.contains("runs / online EFT"));

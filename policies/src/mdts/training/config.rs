@@ -4,13 +4,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::learn::{Error, Result};
 
+/// What is learnt at a time of a training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// To plan as a search does.
+    Imitation,
+    /// To plan, from what would have come of other choices.
+    #[default]
+    Lessons,
+    /// To run jobs.
+    Runs,
+}
+
 /// How to train.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainConfig {
     /// Seed of everything that is drawn.
     pub seed: u64,
-    /// Rounds of lessons and updates.
+    /// Rounds in which plans that a search has found are imitated.
+    pub imitation: u64,
+    /// Trials of the search per job.
+    pub search: u64,
+    /// Rounds of lessons and updates after that.
     pub rounds: u64,
     /// Generations after that, in which runs are learnt.
     pub generations: u64,
@@ -47,7 +64,9 @@ impl Default for TrainConfig {
     fn default() -> Self {
         Self {
             seed: 1,
-            rounds: 1200,
+            imitation: 80,
+            search: 5000,
+            rounds: 1000,
             generations: 300,
             pairs: 256,
             shift: 0.4,
@@ -67,6 +86,27 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
+    /// Rounds in which plans are learnt: of imitation and of lessons.
+    pub(super) fn planning(&self) -> u64 {
+        self.imitation + self.rounds
+    }
+
+    /// Rounds and generations in all.
+    pub fn steps(&self) -> u64 {
+        self.planning() + self.generations
+    }
+
+    /// What a round or generation after so many others is for.
+    pub(super) fn phase(&self, done: u64) -> Phase {
+        if done < self.imitation {
+            Phase::Imitation
+        } else if done < self.planning() {
+            Phase::Lessons
+        } else {
+            Phase::Runs
+        }
+    }
+
     /// Most jobs per round: each has a stream of random numbers of its own.
     const MOST_JOBS: usize = 10_000;
     /// Most nodes of a cluster.
@@ -80,6 +120,7 @@ impl TrainConfig {
         let is_share = |x: f64| (0.0..=1.0).contains(&x);
         let is_size = |x: f64| x > 0.0 && x <= 10.0;
         let rules = [
+            (self.search > 0, "trials of the search", self.search.to_string(), "at least 1"),
             (self.rounds > 0, "rounds", self.rounds.to_string(), "at least 1"),
             (
                 (1..=Self::MOST_JOBS).contains(&self.jobs),

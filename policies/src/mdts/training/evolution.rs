@@ -63,7 +63,7 @@ impl Evolution {
     ) -> f64 {
         let base = Arc::new(scorer.with_run_head(&self.head));
         let pairs = in_parallel(config.pairs, threads, |i| {
-            let mut rng = generator(config.seed, config.rounds + generation, 1 + i as u64);
+            let mut rng = generator(config.seed, config.planning() + generation, 1 + i as u64);
             self.pair(config, graphs, &base, &mut rng)
         });
         let pairs: Vec<Pair> = pairs.into_iter().flatten().collect();

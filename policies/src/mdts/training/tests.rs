@@ -12,7 +12,9 @@ use crate::mdts::{MdtsRaw, save};
 fn config() -> TrainConfig {
     TrainConfig {
         seed: 3,
-        rounds: 5,
+        imitation: 2,
+        search: 200,
+        rounds: 3,
         jobs: 3,
         updates: 2,
         batch: 16,
@@ -36,7 +38,7 @@ fn weights(trainer: &Trainer) -> [Vec<f32>; 2] {
 fn finish(trainer: &mut Trainer, threads: usize) -> Vec<Report> {
     let mut rest = Vec::new();
     while trainer.round() < trainer.rounds() {
-        let measure = [config().rounds, trainer.rounds()].contains(&(trainer.round() + 1));
+        let measure = [config().planning(), trainer.rounds()].contains(&(trainer.round() + 1));
         rest.push(trainer.step(threads, measure).unwrap());
     }
     rest
@@ -56,8 +58,12 @@ fn interrupted_trainings_on_any_number_of_threads_end_alike() {
     let reports = finish(&mut whole, 1);
     assert!(reports[..5].iter().all(|r| r.lessons > 0 && r.gain.is_none()), "{reports:?}");
     assert!(reports[5..].iter().all(|r| r.lessons == 0 && r.gain.is_some()), "{reports:?}");
+    let phases: Vec<Phase> = reports.iter().map(|report| report.phase).collect();
+    let expected = [(Phase::Imitation, 2), (Phase::Lessons, 3), (Phase::Runs, 3)]
+        .map(|(phase, rounds)| vec![phase; rounds]);
+    assert_eq!(phases, expected.concat());
     assert_ne!(weights(&whole), begin, "something was learnt");
-    for interrupted_at in [0, 1, 4, 5, 7] {
+    for interrupted_at in [0, 1, 2, 3, 5, 7] {
         let mut first = trainer();
         for round in 1..=interrupted_at {
             first.step(2, round == 5).unwrap();
@@ -77,8 +83,33 @@ fn interrupted_trainings_on_any_number_of_threads_end_alike() {
 }
 
 #[test]
+fn what_was_imitated_is_not_mixed_with_what_is_found_out() {
+    let mut trainer = Trainer::new(TrainConfig { memory: 10_000, ..config() }, Vec::new()).unwrap();
+    let imitated: usize = (0..2).map(|_| trainer.step(2, false).unwrap().lessons).sum();
+    assert_eq!(trainer.memory.len(), imitated);
+    let found = trainer.step(2, false).unwrap();
+    assert_eq!((found.phase, trainer.memory.len()), (Phase::Lessons, found.lessons));
+}
+
+/// On jobs that it has not learnt from.
+#[test]
+fn after_imitation_choices_cost_less_as_a_teacher_sees_it() {
+    let config = TrainConfig { imitation: 31, jobs: 16, updates: 8, batch: 128, memory: 9000, ..config() };
+    let mut trainer = Trainer::new(config.clone(), Vec::new()).unwrap();
+    let scorer = Arc::new(Scorer::new(trainer.params()).unwrap());
+    let others = teach(&config, &[], 30, &scorer, 2);
+    assert!(others.len() > 50 && others.iter().all(|lesson| lesson.candidates.iter().any(|c| c.cost == 0.0)));
+    let before = judge(&trainer.network, &others).unwrap().0;
+    for _ in 0..30 {
+        trainer.step(2, false).unwrap();
+    }
+    let after = judge(&trainer.network, &others).unwrap().0;
+    assert!(after < before, "{before} {after}");
+}
+
+#[test]
 fn the_oldest_lessons_are_forgotten() {
-    let mut trainer = trainer();
+    let mut trainer = Trainer::new(TrainConfig { imitation: 0, rounds: 5, ..config() }, Vec::new()).unwrap();
     for _ in 0..5 {
         trainer.step(2, false).unwrap();
     }
@@ -88,7 +119,7 @@ fn the_oldest_lessons_are_forgotten() {
 
 #[test]
 fn generations_change_runs_only_and_begin_with_the_best_plans() {
-    let mut trainer = trainer();
+    let mut trainer = Trainer::new(TrainConfig { stride: 2.0, trials: 20, ..config() }, Vec::new()).unwrap();
     let mut reports = vec![trainer.measure(2).unwrap()];
     while trainer.round() < trainer.rounds() {
         reports.push(trainer.step(2, true).unwrap());
@@ -111,7 +142,9 @@ fn states_of_other_trainings_are_refused() {
         Trainer::resume(config, graphs, &state, 1, &mut |_, _| {}).unwrap_err().to_string()
     };
     let text = refused(TrainConfig { rounds: 6, ..config() }, Vec::new());
-    assert!(text.contains("'rounds'") && text.contains("found 6, expected 5"), "{text}");
+    assert!(text.contains("'rounds'") && text.contains("found 6, expected 3"), "{text}");
+    let text = refused(TrainConfig { imitation: 0, ..config() }, Vec::new());
+    assert!(text.contains("'imitation'"), "{text}");
     let text = refused(TrainConfig { seed: 9, ..config() }, Vec::new());
     assert!(text.contains("'seed'"), "{text}");
     let graph = generate::from_text("fork-join:width=3", &mut Rng::seed_from_u64(1)).unwrap();
@@ -170,6 +203,7 @@ fn the_untrained_network_plans_like_heft() {
 fn configurations_that_make_no_sense_are_refused() {
     let table = [
         (TrainConfig { rounds: 0, ..config() }, "rounds"),
+        (TrainConfig { search: 0, ..config() }, "search"),
         (TrainConfig { jobs: 0, ..config() }, "jobs"),
         (TrainConfig { memory: 15, ..config() }, "memory"),
         (TrainConfig { rate: f64::NAN, ..config() }, "rate"),

@@ -20,13 +20,13 @@ use crate::settings;
 const OUT: &str = "mdts.safetensors";
 
 const HELP: &str = "\
-Learns from plans and simulated runs of random jobs on random clusters: first rounds of lessons from plans, then
-generations of runs. Every few of them the weights are measured: plans beside HEFT's, runs with noise, hidden
-affinity and failures beside those of online EFT. OUT holds the best weights measured so far, OUT.state all that
-is needed to resume. Ctrl-C ends after the round.
+Learns from plans and simulated runs of random jobs on random clusters: first rounds in which a search is imitated,
+then rounds of lessons from plans, then generations of runs. Every few of them the weights are measured: plans
+beside HEFT's, runs with noise, hidden affinity and failures beside those of online EFT. OUT holds the best weights
+measured so far, OUT.state all that is needed to resume. Ctrl-C ends after the round.
 
-Settings in the configuration: seed, rounds, generations, pairs, shift, stride, trials, jobs, updates, batch,
-memory, rate, nodes, runs, share, ridge.
+Settings in the configuration: seed, imitation, search, rounds, generations, pairs, shift, stride, trials, jobs,
+updates, batch, memory, rate, nodes, runs, share, ridge.
 
 Examples:
   mdts train weights.safetensors --curve curve.csv --plot curve.svg
@@ -44,7 +44,10 @@ pub(crate) struct Train {
     /// The same as a flag
     #[arg(short, long, value_name = "OUT", conflicts_with = "positional")]
     out: Option<PathBuf>,
-    /// Rounds of lessons from plans [default: 1200]
+    /// Rounds in which the plans of a search are imitated [default: 80]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    imitation: Option<u64>,
+    /// Rounds of lessons from plans after that [default: 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     rounds: Option<u64>,
     /// Generations after that, in which runs are learnt [default: 300]
@@ -63,7 +66,7 @@ pub(crate) struct Train {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     threads: Option<u16>,
     /// Measure and save every so many rounds
-    #[arg(long, value_name = "ROUNDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "ROUNDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     measure: u64,
     /// Write the measured rounds as CSV
     #[arg(long, value_name = "FILE")]
@@ -94,7 +97,7 @@ impl Train {
             || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             usize::from,
         );
-        let progress = Progress::new(config.rounds + config.generations, quiet);
+        let progress = Progress::new(config.steps(), quiet);
         let trainer = match &state {
             None => Trainer::new(config, graphs).map_err(Error::learning)?,
             Some(state) => {
@@ -144,13 +147,14 @@ impl Train {
             (None, Some(state)) => state.config().clone(),
             (None, None) => default_config()?,
         };
+        config.imitation = self.imitation.unwrap_or(config.imitation);
         config.rounds = self.rounds.unwrap_or(config.rounds);
         config.generations = self.generations.unwrap_or(config.generations);
         config.seed = self.seed.unwrap_or(config.seed);
         Ok(config)
     }
 
-    /// The workflows; each must fit on the nodes that training makes.
+    /// The workflows, by path, as shells differ in how they sort; each must fit on the nodes that training makes.
     fn graphs(&self) -> Result<Vec<Arc<FlatGraph>>> {
         let cluster = Arc::new(Cluster::identical(2, SlotModel::Exclusive)?);
         let read = |path: &PathBuf| {
@@ -162,7 +166,9 @@ impl Train {
             })?;
             Ok(graph)
         };
-        self.jobs.iter().map(read).collect()
+        let mut paths: Vec<&PathBuf> = self.jobs.iter().collect();
+        paths.sort_unstable();
+        paths.into_iter().map(read).collect()
     }
 }
 

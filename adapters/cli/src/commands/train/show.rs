@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use indicatif::ProgressBar;
-use mdts_policies::mdts::training::Report as Round;
+use mdts_policies::mdts::training::{Phase, Report as Round};
 
 use super::session::Report;
 use crate::error::Result;
@@ -87,12 +87,18 @@ fn duration(seconds: f64) -> String {
 
 /// One line per measured round.
 pub(super) fn csv(curve: &[Round]) -> String {
-    let mut text = "round,reward,greedy_reward,lessons,plan_to_heft,run_to_eft,score\n".to_owned();
+    let mut text = "round,phase,reward,greedy_reward,lessons,plan_to_heft,run_to_eft,score\n".to_owned();
     let cell = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
     for round in curve {
         let (plan, run, score) = (cell(round.plan), cell(round.run), cell(round.score()));
+        let phase = match round.phase {
+            Phase::Imitation => "imitation",
+            Phase::Lessons => "lessons",
+            Phase::Runs => "runs",
+        };
         let (reward, greedy) = (reward(round), round.gain.unwrap_or(0.0 - round.greedy));
-        _ = writeln!(text, "{},{reward},{greedy},{},{plan},{run},{score}", round.round, round.lessons);
+        let lessons = round.lessons;
+        _ = writeln!(text, "{},{phase},{reward},{greedy},{lessons},{plan},{run},{score}", round.round);
     }
     text
 }
@@ -106,7 +112,12 @@ pub(super) fn picture(curve: &[Round], form: Form) -> Result<String> {
         curve.iter().filter_map(|round| Some((round.round as f64, value(round)?))).collect()
     };
     // Nothing has been learnt from before the first round.
-    let in_plans = points(|r| (r.lessons > 0).then_some(0.0 - r.cost));
+    let in_phase = |phase: Phase| -> Vec<(f64, f64)> {
+        let learnt = curve.iter().filter(|r| r.phase == phase && r.lessons > 0);
+        learnt.map(|r| (r.round as f64, 0.0 - r.cost)).collect()
+    };
+    let mut in_plans = vec![("imitation", in_phase(Phase::Imitation)), ("lessons", in_phase(Phase::Lessons))];
+    in_plans.retain(|line| !line.1.is_empty());
     let in_runs = points(|r| r.gain);
     let mut panels = vec![
         Lines {
@@ -117,7 +128,7 @@ pub(super) fn picture(curve: &[Round], form: Form) -> Result<String> {
         Lines {
             title: "Reward in plans: minus the expected cost of choices, in percent of the makespan".into(),
             level: None,
-            lines: vec![("reward in plans", in_plans)],
+            lines: in_plans,
         },
     ];
     if !in_runs.is_empty() {
@@ -165,12 +176,27 @@ mod tests {
 
     #[test]
     fn rounds_that_were_not_measured_have_empty_cells() {
-        let round =
-            Round { round: 2, cost: 0.5, greedy: 0.25, lessons: 7, plan: None, run: None, gain: None };
+        let round = Round {
+            round: 2,
+            phase: Phase::Imitation,
+            cost: 0.5,
+            greedy: 0.25,
+            lessons: 7,
+            plan: None,
+            run: None,
+            gain: None,
+        };
         let measured = Round { plan: Some(1.0), run: Some(0.25), ..round };
-        let generation = Round { lessons: 0, gain: Some(9.5), ..measured };
+        let generation = Round { phase: Phase::Runs, lessons: 0, gain: Some(9.5), ..measured };
         let text = csv(&[round, measured, generation]);
         let lines: Vec<&str> = text.lines().skip(1).collect();
-        assert_eq!(lines, ["2,-0.5,-0.25,7,,,", "2,-0.5,-0.25,7,1,0.25,0.5", "2,9.5,9.5,0,1,0.25,0.5"]);
+        assert_eq!(
+            lines,
+            [
+                "2,imitation,-0.5,-0.25,7,,,",
+                "2,imitation,-0.5,-0.25,7,1,0.25,0.5",
+                "2,runs,9.5,9.5,0,1,0.25,0.5"
+            ]
+        );
     }
 }
