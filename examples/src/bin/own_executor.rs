@@ -36,7 +36,9 @@ impl Executor for Pool {
 
     fn cancel(&mut self, runs: &[TaskRun]) -> Stopping {
         let stopping: Vec<_> = runs.iter().filter_map(|run| self.running.remove(run)).collect();
-        stopping.iter().for_each(|(stop, _)| stop.store(true, Ordering::Relaxed));
+        for (stop, _) in &stopping {
+            stop.store(true, Ordering::Relaxed);
+        }
         Box::pin(async move {
             for (_, thread) in stopping {
                 thread.await.map_err(|error| Error::Executor(error.to_string()))?;

@@ -38,7 +38,7 @@ pub(crate) enum Command {
     /// Compare policies on one or more workflows, in plans or in simulation
     Compare(compare::Compare),
     /// Run a workflow
-    Run(run::Run),
+    Run(Box<run::Run>),
     /// Tell how a run stands, and why its tasks are not running
     Status(status::Status),
     /// Stop a run, or tasks of it, from another terminal
