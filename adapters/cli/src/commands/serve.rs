@@ -183,7 +183,9 @@ fn warn_of_openness(token_file: Option<&Path>, address: Option<SocketAddr>, has_
         tracing::warn!("other users can read the token file; chmod 600 keeps the token secret");
     }
     if address.is_some_and(|address| !address.ip().is_loopback() && !has_tls) {
-        tracing::warn!("tokens go over the network in plain text; --tls-certificate and --tls-key prevent it");
+        tracing::warn!(
+            "tokens go over the network in plain text; --tls-certificate and --tls-key prevent it"
+        );
     }
 }
 

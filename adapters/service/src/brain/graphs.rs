@@ -57,7 +57,9 @@ impl Graph {
             }
             resources.extend(demand.other.keys());
             if resources.len() > MOST_RESOURCES {
-                return Err(Problem::unusable(format!("the tasks want more than {MOST_RESOURCES} resources")));
+                return Err(Problem::unusable(format!(
+                    "the tasks want more than {MOST_RESOURCES} resources"
+                )));
             }
         }
         let texts: usize = job.tasks().map(texts).sum();
@@ -158,7 +160,9 @@ pub(crate) fn read_extension(
     let format = match named(format)? {
         None if text.starts_with(b"\x1f\x8b") => None,
         None if serde_json::from_slice::<Extension>(text).is_ok() => Some(Format::Json),
-        None => Some(Format::detect("extension", text).map_err(|e| Problem::unsupported_format(e.to_string()))?),
+        None => {
+            Some(Format::detect("extension", text).map_err(|e| Problem::unsupported_format(e.to_string()))?)
+        }
         known => known,
     };
     let unreadable = |error: &dyn std::fmt::Display| Problem::bad_request(format!("the body: {error}"));

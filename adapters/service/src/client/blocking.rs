@@ -5,7 +5,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::Submission;
 use crate::api::{
-    EventsAnswer, Extension, Grants, Job, Node, NodeSpec, Nodes, Place, PlaceAnswer, Submitted, Task, TaskEvent,
+    EventsAnswer, Extension, Grants, Job, Node, NodeSpec, Nodes, Place, PlaceAnswer, Submitted, Task,
+    TaskEvent,
 };
 use crate::{Error, Result};
 

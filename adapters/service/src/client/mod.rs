@@ -302,9 +302,11 @@ impl Client {
         body: Bytes,
         key: Option<&str>,
     ) -> Result<(u16, Bytes)> {
-        let wait = path.rsplit_once("wait=").and_then(|(_, wait)| wait.split('&').next()?.parse::<f64>().ok());
+        let wait =
+            path.rsplit_once("wait=").and_then(|(_, wait)| wait.split('&').next()?.parse::<f64>().ok());
         let patience = PATIENCE + Duration::from_secs_f64(wait.unwrap_or(0.0).clamp(0.0, 3600.0));
-        let answer = tokio::time::timeout(patience, self.exchange_once_or_twice(method, path, body, key)).await;
+        let answer =
+            tokio::time::timeout(patience, self.exchange_once_or_twice(method, path, body, key)).await;
         answer.map_err(|_| self.failed(&io::Error::from(io::ErrorKind::TimedOut)))?
     }
 
@@ -315,7 +317,8 @@ impl Client {
         body: Bytes,
         key: Option<&str>,
     ) -> Result<(u16, Bytes)> {
-        let is_harmless = path.ends_with("/place") || path.ends_with("/events") || path.ends_with("heartbeats");
+        let is_harmless =
+            path.ends_with("/place") || path.ends_with("/events") || path.ends_with("heartbeats");
         let may_repeat = key.is_some() || is_harmless || matches!(*method, Method::GET | Method::PUT);
         // What was not used for long has probably been closed.
         let kept = self.connections().pop().filter(|(_, since)| since.elapsed() < FRESH);
@@ -374,7 +377,8 @@ impl Client {
             Address::Tls(address, tls, name) => {
                 let stream = TcpStream::connect(address).await.map_err(|error| self.failed(&error))?;
                 stream.set_nodelay(true).map_err(|error| self.failed(&error))?;
-                let stream = tls.0.connect(name.clone(), stream).await.map_err(|error| self.failed(&error))?;
+                let stream =
+                    tls.0.connect(name.clone(), stream).await.map_err(|error| self.failed(&error))?;
                 self.shake_hands(stream).await
             }
         }

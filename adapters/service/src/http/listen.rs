@@ -93,7 +93,8 @@ impl Server {
     /// [`Error::Closed`] if nothing can be recorded any more.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<()> {
         let (stopping, watcher) = watch::channel(false);
-        let most = connections(&self.listen, usize::from(self.unix.is_some()) + usize::from(self.tcp.is_some()));
+        let most =
+            connections(&self.listen, usize::from(self.unix.is_some()) + usize::from(self.tcp.is_some()));
         let doors = || Doors {
             limit: Arc::new(Semaphore::new(most)),
             watcher: watcher.clone(),
@@ -133,7 +134,10 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 fn connections(listen: &Listen, listeners: usize) -> usize {
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let files = files.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
-    listen.connections.min(files.saturating_sub(OTHER_FILES) / listeners.max(1)).clamp(1, Semaphore::MAX_PERMITS)
+    listen
+        .connections
+        .min(files.saturating_sub(OTHER_FILES) / listeners.max(1))
+        .clamp(1, Semaphore::MAX_PERMITS)
 }
 
 async fn look_after(desk: &Desk) -> Result<()> {

@@ -75,7 +75,10 @@ impl Metrics {
         }
         show_nodes(&figures.of_nodes, &mut text);
         let name = "mdts_decision_seconds";
-        _ = writeln!(text, "# HELP {name} Time of changes in which the policy decided\n# TYPE {name} histogram");
+        _ = writeln!(
+            text,
+            "# HELP {name} Time of changes in which the policy decided\n# TYPE {name} histogram"
+        );
         measures.decisions.show(name, "", &mut text);
         self.show_routes(&mut text);
         text

@@ -98,7 +98,10 @@ fn complete(path: &str, method: &str, call: &mut Value) {
         if call["parameters"].is_null() {
             call["parameters"] = json!([]);
         }
-        call["parameters"].as_array_mut().into_iter().for_each(|list| list.extend([key.clone(), client.clone()]));
+        call["parameters"]
+            .as_array_mut()
+            .into_iter()
+            .for_each(|list| list.extend([key.clone(), client.clone()]));
     }
     if call["requestBody"].is_object() && path != "/v1/jobs" {
         call["requestBody"]["required"] = json!(false);
