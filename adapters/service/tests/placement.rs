@@ -195,7 +195,9 @@ async fn jobs_grow_and_are_cancelled() -> Outcome {
     let grants = client.grants(&job, placed.after, 0.0).await?;
     assert_eq!(started(&grants.grants), [("c".to_owned(), 1, "m".to_owned(), false)]);
     assert!(grants.ended);
-    client.cancel(&job).await?;
+    assert_eq!(client.cancel(&job).await?.state, JobState::Cancelled, "sent again");
+    assert_eq!(client.grants(&job, placed.after, 0.0).await?, grants, "its workers still hear of it");
+    client.forget(&job).await?;
     assert_eq!(status(client.job(&job).await), 404, "an ended job is forgotten");
     let folder = service.stop().await?;
     let service = Service::with(folder, "eft", Listen::default(), Options::default())?;

@@ -6,6 +6,7 @@ use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
 use super::fair::{Accounts, Terms};
+use super::jobs::Jobs;
 use super::node::NodeState;
 use super::speculation::Second;
 use super::state::{Job, TaskState};
@@ -21,8 +22,11 @@ struct Image {
     staging: bool,
     on_demand: bool,
     accounts: Accounts,
+    granted: Vec<(u32, u32, f64)>,
     nodes: Vec<NodeState>,
-    jobs: Vec<JobImage>,
+    /// The number of the first job, and all from there on; none for those that are forgotten.
+    first: u64,
+    jobs: Vec<Option<JobImage>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,8 +64,14 @@ impl State {
             staging: self.staging,
             on_demand: self.on_demand,
             accounts: self.accounts.clone(),
+            granted: self
+                .granted
+                .iter()
+                .map(|((job, task), since)| (job.get(), task.get(), *since))
+                .collect(),
             nodes: self.nodes.clone(),
-            jobs: self.jobs.iter().map(job).collect(),
+            first: self.jobs.first() as u64,
+            jobs: self.jobs.slots().map(|slot| slot.map(job)).collect(),
         })
     }
 
@@ -82,13 +92,16 @@ impl State {
         (state.now, state.tickets, state.held) = (image.now, image.tickets, image.held);
         state.overdue = image.overdue.into_iter().collect();
         (state.nodes, state.accounts, state.on_demand) = (image.nodes, image.accounts, image.on_demand);
-        for (id, job) in image.jobs.into_iter().enumerate() {
-            let id = JobId::new(id);
-            let Some(instance) = instance(id) else { return Ok(None) };
-            if job.tasks.is_empty() {
-                state.jobs.push(Job::over(instance));
+        state.granted =
+            image.granted.into_iter().map(|(job, task, since)| ((job.into(), task.into()), since)).collect();
+        state.jobs = Jobs::beginning_at(image.first as usize);
+        for job in image.jobs {
+            let Some(job) = job else {
+                state.jobs.push(None);
                 continue;
-            }
+            };
+            let id = JobId::new(state.jobs.len());
+            let Some(instance) = instance(id) else { return Ok(None) };
             if job.tasks.len() != instance.tasks() || instance.nodes() != cluster.len() {
                 return Ok(None);
             }
@@ -98,7 +111,7 @@ impl State {
             if !job.ready.is_empty() {
                 state.unplaced.insert(id);
             }
-            state.jobs.push(Job {
+            state.jobs.push(Some(Job {
                 instance,
                 terms: job.terms,
                 tasks: job.tasks,
@@ -108,7 +121,7 @@ impl State {
                 remaining: job.remaining as usize,
                 lost: job.lost as usize,
                 closed: job.closed,
-            });
+            }));
         }
         Ok(Some(state))
     }

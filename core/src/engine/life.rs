@@ -16,7 +16,7 @@ impl State {
         let task = |t: TaskId| TaskState::new(graph.parents(t).len() as u32, asked);
         let id = JobId::new(self.jobs.len());
         self.open.insert(id);
-        self.jobs.push(Job {
+        self.jobs.push(Some(Job {
             tasks: graph.tasks().map(task).collect(),
             ready: Vec::new(),
             second: BTreeMap::new(),
@@ -26,7 +26,7 @@ impl State {
             closed: false,
             terms: std::mem::take(&mut self.next_terms),
             instance: instance.clone(),
-        });
+        }));
         if let Some(progress) = instance.progress() {
             self.resume(id, progress);
         }

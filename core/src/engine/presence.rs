@@ -25,6 +25,7 @@ impl State {
             self.take_away(job, node);
         }
         self.nodes[node.index()].reset(self.resources.capacity(node.index()));
+        self.forget_idle(node);
         self.call_all_steps(Trigger::NodesChanged);
     }
 

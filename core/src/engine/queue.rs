@@ -60,7 +60,8 @@ impl State {
         let order = self.order(decision);
         self.tickets += 1;
         let ticket = self.tickets;
-        let turn = self.turn(job, task, node);
+        // Where tasks are placed on demand they keep their turn.
+        let turn = if self.on_demand { self.task(job, task).turn } else { self.turn(job, task, node) };
         let t = self.task(job, task);
         let old = t.place_in_queue(job, task);
         (t.order, t.ticket, t.turn) = (order, ticket, turn);
@@ -109,6 +110,7 @@ impl State {
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
         state.arrivals.remove(&ticket);
+        self.pay_back(job, task, node);
         self.touch(node);
     }
 
@@ -182,7 +184,7 @@ impl State {
         let run = TaskRun { job, task, attempt: t.number };
         t.charged = false;
         let turn = t.turn;
-        self.accounts.serve(turn);
+        self.served(job, task, node, turn);
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
         state.occupy(slots, instance.demand(task), now + exec, weight);

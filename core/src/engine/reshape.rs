@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::node::NodeState;
-use super::state::{Job, TaskState};
+use super::state::TaskState;
 use super::{JobId, Phase, State, Trigger};
 use crate::plan::require_single_nodes;
 use crate::{Cluster, Error, Instance, NodeId, Resources, Result, SlotModel};
@@ -107,18 +107,17 @@ impl State {
         Ok(())
     }
 
-    /// Frees the memory of a job that has ended; nothing may be asked about it any more. `nothing` stands in the place of
-    /// its instance. Does nothing to other jobs.
-    pub fn forget(&mut self, job: JobId, nothing: &Arc<Instance>) {
-        if let Some(state) = self.jobs.get_mut(job.index()).filter(|state| state.closed) {
-            *state = Job::over(nothing.clone());
+    /// Frees the memory of a job that has ended; nothing may be asked about it any more. Does nothing to other jobs.
+    pub fn forget(&mut self, job: JobId) {
+        if self.jobs.get(job.index()).is_some_and(|job| job.closed) {
+            self.jobs.forget(job.index());
             self.accounts.settle();
         }
     }
 
     /// Whether the memory of a job was freed.
     pub fn is_forgotten(&self, job: JobId) -> bool {
-        self.jobs[job.index()].tasks.is_empty()
+        job.index() < self.jobs.len() && self.jobs.get(job.index()).is_none()
     }
 
     /// Jobs that have not come to their end.

@@ -207,6 +207,7 @@ impl State {
         let (_, weight, _) = self.load(job, task, node);
         let demand = self.jobs[job.index()].instance.demand(task);
         self.nodes[node.index()].release(self.slots, demand, finish, weight);
+        self.settle_up(job, task, node);
         self.touch(node);
     }
 }

@@ -8,6 +8,7 @@ use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
 use super::fair::{Accounts, Terms, Turn};
+use super::jobs::Jobs;
 use super::node::{NodeState, Ticket};
 use super::speculation::Second;
 use super::{Command, Event, JobId, TaskRun, Trigger};
@@ -50,7 +51,7 @@ pub(super) struct TaskState {
     pub(super) ticket: u64,
     /// Goes before the serial number.
     pub(super) turn: Turn,
-    /// Its client was charged for it, and it has not started since.
+    /// Its client was charged for it, and it has not started since. Not counted where tasks are placed on demand.
     pub(super) charged: bool,
     pub(super) start: f64,
     /// Expected while running, real when done.
@@ -98,23 +99,6 @@ pub(super) struct Job {
     pub(super) closed: bool,
 }
 
-impl Job {
-    /// A job without tasks.
-    pub(super) fn over(instance: Arc<Instance>) -> Self {
-        Self {
-            instance,
-            terms: Terms::default(),
-            tasks: Vec::new(),
-            ready: Vec::new(),
-            second: BTreeMap::new(),
-            trigger: None,
-            remaining: 0,
-            lost: 0,
-            closed: true,
-        }
-    }
-}
-
 impl PartialEq for Job {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.instance, &other.instance)
@@ -133,12 +117,14 @@ pub struct State {
     pub(super) now: f64,
     pub(super) slots: SlotModel,
     pub(super) staging: bool,
-    pub(super) jobs: Vec<Job>,
+    pub(super) jobs: Jobs,
     pub(super) nodes: Vec<NodeState>,
     pub(super) resources: Resources,
     pub(super) cores: Vec<f64>,
     pub(super) tickets: u64,
     pub(super) accounts: Accounts,
+    /// Since when attempts hold their nodes, where tasks are placed on demand.
+    pub(super) granted: BTreeMap<(JobId, TaskId), f64>,
     pub(super) next_terms: Terms,
     /// Tasks are placed only when they are asked for.
     pub(super) on_demand: bool,
@@ -166,12 +152,13 @@ impl State {
             now: 0.0,
             slots: cluster.slots(),
             staging,
-            jobs: Vec::new(),
+            jobs: Jobs::default(),
             nodes: cluster.node_ids().map(node).collect(),
             resources,
             cores: cluster.nodes().iter().map(cores).collect(),
             tickets: 0,
             accounts: Accounts::default(),
+            granted: BTreeMap::new(),
             next_terms: Terms::default(),
             on_demand: false,
             open: BTreeSet::new(),

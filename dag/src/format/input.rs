@@ -23,7 +23,7 @@ const LIMIT: u64 = 4 << 30;
 pub fn read_path(path: impl AsRef<Path>) -> Result<JobGraph> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|source| io(source, path))?;
-    read_file(file, None, path)
+    read_file(file, None, path, LIMIT)
 }
 
 /// Reads a job graph from a stream, to its end. `name` stands for the file in errors and, without its
@@ -32,7 +32,7 @@ pub fn read_path(path: impl AsRef<Path>) -> Result<JobGraph> {
 /// # Errors
 /// As for [`read_path`].
 pub fn read_from(input: impl Read, format: impl Into<Option<Format>>, name: &str) -> Result<JobGraph> {
-    read_file(input, format.into(), Path::new(name))
+    read_file(input, format.into(), Path::new(name), LIMIT)
 }
 
 /// Reads a job graph from bytes, packed or not. See [`read_from`] for `name`; `None` detects the format.
@@ -40,45 +40,59 @@ pub fn read_from(input: impl Read, format: impl Into<Option<Format>>, name: &str
 /// # Errors
 /// As for [`read_path`].
 pub fn read(bytes: &[u8], format: impl Into<Option<Format>>, name: &str) -> Result<JobGraph> {
-    read_file(bytes, format.into(), Path::new(name))
+    read_file(bytes, format.into(), Path::new(name), LIMIT)
+}
+
+/// The same for bytes from strangers: the text may have `limit` bytes, packed and unpacked; at most 4 GiB in any case.
+///
+/// # Errors
+/// As for [`read_path`]; what is larger is an [`Error::Parse`].
+pub fn read_within(
+    bytes: &[u8],
+    format: impl Into<Option<Format>>,
+    name: &str,
+    limit: u64,
+) -> Result<JobGraph> {
+    read_file(bytes, format.into(), Path::new(name), limit.min(LIMIT))
 }
 
 /// `WfFormat`, the format of large files, is read in pieces; texts of other formats are held as a whole.
-fn read_file(mut input: impl Read, format: Option<Format>, path: &Path) -> Result<JobGraph> {
+fn read_file(mut input: impl Read, format: Option<Format>, path: &Path, limit: u64) -> Result<JobGraph> {
     let mut bytes = Vec::new();
     input.by_ref().take(PEEK).read_to_end(&mut bytes).map_err(|source| io(source, path))?;
     let is_packed = gzip::is_gzip(&bytes);
     if !is_packed && is_wfformat(&bytes, format, path) {
-        let mut text = Limited { input: without_mark(&bytes).chain(input), left: LIMIT };
+        let mut text = Limited { input: without_mark(&bytes).chain(input), left: limit, limit };
         return wfformat::read(&mut text, &job_name(path)).map_err(|e| named(e, path));
     }
-    input.take(LIMIT + 1 - bytes.len() as u64).read_to_end(&mut bytes).map_err(|source| io(source, path))?;
-    if is_packed { read_packed(&bytes, format, path) } else { read_text(&bytes, format, path) }
+    let left = (limit + 1).saturating_sub(bytes.len() as u64);
+    input.take(left).read_to_end(&mut bytes).map_err(|source| io(source, path))?;
+    if is_packed { read_packed(&bytes, format, path, limit) } else { read_text(&bytes, format, path, limit) }
 }
 
-fn read_packed(packed: &[u8], format: Option<Format>, path: &Path) -> Result<JobGraph> {
+fn read_packed(packed: &[u8], format: Option<Format>, path: &Path, limit: u64) -> Result<JobGraph> {
     let mut begin = Vec::new();
     // An error shows again when all is unpacked.
-    _ = gzip::unpacking(packed, LIMIT).take(PEEK).read_to_end(&mut begin);
+    _ = gzip::unpacking(packed, limit).take(PEEK).read_to_end(&mut begin);
     if is_wfformat(&begin, format, path) {
         let marked = (begin.len() - without_mark(&begin).len()) as u64;
-        let job = gzip::unpack_ahead(packed, LIMIT, |text| {
+        let job = gzip::unpack_ahead(packed, limit, |text| {
             std::io::copy(&mut text.take(marked), &mut std::io::sink()).map_err(|source| io(source, path))?;
             wfformat::read(text, &job_name(path))
         });
         return job.map_err(|e| named(e, path));
     }
     drop(begin);
-    let text = gzip::unpack(packed, LIMIT).map_err(|e| e.in_file(path))?;
-    read_text(&text, format, path)
+    let text = gzip::unpack(packed, limit).map_err(|e| e.in_file(path))?;
+    read_text(&text, format, path, limit)
 }
 
-fn read_text(bytes: &[u8], format: Option<Format>, path: &Path) -> Result<JobGraph> {
+fn read_text(bytes: &[u8], format: Option<Format>, path: &Path, limit: u64) -> Result<JobGraph> {
     let format = match format {
         Some(format) => format,
         None => Format::detect(path, bytes)?,
     };
-    let text = text(bytes, format).map_err(|e| e.in_file(path))?;
+    let text = text(bytes, format, limit).map_err(|e| e.in_file(path))?;
     let name = job_name(path);
     let job = match format {
         Format::WfFormat => wfformat::read(&mut text.as_bytes(), &name),
@@ -110,19 +124,20 @@ fn without_mark(text: &[u8]) -> &[u8] {
 struct Limited<R> {
     input: R,
     left: u64,
+    limit: u64,
 }
 
 impl<R: Read> Read for Limited<R> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let read = self.input.read(into)?;
         let left = self.left.checked_sub(read as u64);
-        self.left = left.ok_or_else(|| std::io::Error::other(too_large(Format::WfFormat)))?;
+        self.left = left.ok_or_else(|| std::io::Error::other(too_large(Format::WfFormat, self.limit)))?;
         Ok(read)
     }
 }
 
-fn too_large(format: Format) -> Error {
-    place::error(format, "size", format_args!("the file is larger than the {LIMIT} bytes allowed"))
+fn too_large(format: Format, limit: u64) -> Error {
+    place::error(format, "size", format_args!("the file is larger than the {limit} bytes allowed"))
 }
 
 fn io(source: std::io::Error, path: &Path) -> Error {
@@ -138,9 +153,9 @@ fn named(error: Error, path: &Path) -> Error {
 }
 
 /// The bytes as text that is not empty, without a byte-order mark.
-fn text(bytes: &[u8], format: Format) -> Result<&str> {
-    if bytes.len() as u64 > LIMIT {
-        return Err(too_large(format));
+fn text(bytes: &[u8], format: Format, limit: u64) -> Result<&str> {
+    if bytes.len() as u64 > limit {
+        return Err(too_large(format, limit));
     }
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let at = e.valid_up_to();

@@ -29,9 +29,9 @@ impl Brain {
             Phase::Ready if !state.is_asked(job, task) => {
                 "it is ready, and nobody has asked for it".to_owned()
             }
-            Phase::Waiting => self.why_waiting(job, task),
+            Phase::Waiting => self.why_waiting(job, task, true),
             Phase::Ready => {
-                format!("{}; {}", self.why_waiting(job, task), self.why_here(comparison.as_ref()))
+                format!("{}; {}", self.why_waiting(job, task, true), self.why_here(comparison.as_ref()))
             }
             Phase::Running | Phase::Done => self.why_here(comparison.as_ref()),
             Phase::Failed => "its last attempt failed, and no retries are left".to_owned(),
@@ -66,7 +66,7 @@ impl Brain {
     /// Why a node was chosen.
     fn why_here(&self, comparison: Option<&Comparison>) -> String {
         let Some(comparison) = comparison else {
-            return "it was placed before the service restarted, the reasons are not kept".to_owned();
+            return "the reasons are not known".to_owned();
         };
         let Some(chosen) = comparison.chosen else {
             return "these nodes can run it".to_owned();

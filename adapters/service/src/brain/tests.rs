@@ -17,6 +17,7 @@ fn terms() -> Terms {
         job_lease: 0.0,
         keep_seconds: 100.0,
         keep_tasks: 1000,
+        most_bytes: 1 << 30,
     }
 }
 
@@ -172,7 +173,7 @@ fn eventful(policy: &str) -> Result<Story, Problem> {
     ];
     story.tell(3.0, Change::nodes(grown.iter().map(|(name, spec)| (name, spec))))?;
     let tasks = r#"{"tasks": [{"name": "more", "work": 1, "after": ["t0"]}]}"#.to_owned();
-    story.tell(3.5, Change::Extended { job: 1, tasks, parsed: None })?;
+    story.tell(3.5, Change::Extended { job: 1, tasks, predicted: Vec::new(), parsed: None })?;
     story.tell(4.0, Change::Lapsed(1))?;
     story.tell(4.5, Change::Asked(vec![(1, vec![0, 1, 5])]))?;
     story.tell(5.0, Change::NodeUndrained(2))?;
