@@ -67,18 +67,13 @@ impl State {
     pub(super) fn drained(&mut self, node: NodeId) {
         let Some(state) = self.nodes.get_mut(node.index()).filter(|n| n.alive) else { return };
         (state.alive, state.draining) = (false, true);
-        let open: Vec<JobId> = self.open.iter().copied().collect();
-        for job in open {
-            for task in self.jobs[job.index()].instance.clone().graph().tasks() {
-                let t = self.task(job, task);
-                if t.node != Some(node) || !matches!(t.phase, Phase::Waiting | Phase::Ready) {
-                    continue;
-                }
-                let is_ready = t.phase == Phase::Ready;
+        for (job, task) in self.nodes[node.index()].tasks() {
+            let phase = self.task(job, task).phase;
+            if matches!(phase, Phase::Waiting | Phase::Ready) {
                 self.unplace(job, task);
-                if is_ready {
-                    self.make_ready(job, task);
-                }
+            }
+            if phase == Phase::Ready {
+                self.make_ready(job, task);
             }
         }
         self.call_all_steps(Trigger::NodesChanged);

@@ -10,7 +10,7 @@ use super::jobs::Jobs;
 use super::node::NodeState;
 use super::speculation::Second;
 use super::state::{Job, TaskState};
-use super::{JobId, State, TaskRun};
+use super::{JobId, Phase, State, TaskRun};
 use crate::{Cluster, Instance, plain};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -115,6 +115,22 @@ impl State {
                 closed: job.closed,
             }));
         }
+        state.find_tasks();
         Ok(Some(state))
+    }
+
+    /// Notes which tasks are on which nodes.
+    fn find_tasks(&mut self) {
+        for job in self.open.iter().copied() {
+            let of = &self.jobs[job.index()];
+            let on_nodes = of.tasks.iter().enumerate().filter_map(|(at, t)| {
+                let is_open = matches!(t.phase, Phase::Waiting | Phase::Ready | Phase::Running);
+                t.node.filter(|_| is_open).map(|node| (node, TaskId::new(at)))
+            });
+            let seconds = of.second.iter().map(|(task, second)| (second.node, *task));
+            for (node, task) in on_nodes.chain(seconds) {
+                self.nodes[node.index()].here.insert((job, task));
+            }
+        }
     }
 }

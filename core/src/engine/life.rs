@@ -61,6 +61,7 @@ impl State {
                 t.phase = Phase::Running;
                 let demand = instance.demand(p.task);
                 self.nodes[p.node.index()].occupy(self.slots, demand, p.finish, weight);
+                self.nodes[p.node.index()].here.insert((id, p.task));
                 self.task(id, p.task).hold = self.hold_node(id, p.task, p.node);
                 continue;
             }

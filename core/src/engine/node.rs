@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
+use mdts_dag::TaskId;
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
+use super::JobId;
 use super::fair::{Queue, Ticket};
 use crate::cluster::SlotModel;
 
@@ -19,6 +22,9 @@ pub(super) struct NodeState {
     pub(super) waiting: u32,
     /// Ready tasks with their data here that start as soon as it is their turn.
     pub(super) queue: Queue,
+    /// All tasks that are placed here and have not ended.
+    #[serde(skip)]
+    pub(super) here: FxHashSet<(JobId, TaskId)>,
     /// Tasks that start strictly in this order; tickets that are out of date are skipped.
     #[serde(with = "tickets")]
     pub(super) strict: VecDeque<Ticket>,
@@ -42,6 +48,7 @@ impl NodeState {
             running: 0,
             waiting: 0,
             queue: Queue::default(),
+            here: FxHashSet::default(),
             strict: VecDeque::new(),
             backlog: Backlog::default(),
         }
@@ -50,6 +57,13 @@ impl NodeState {
     /// Forgets all work, as after a loss.
     pub(super) fn reset(&mut self, capacity: &[u64]) {
         *self = Self { alive: self.alive, ..Self::new(capacity) };
+    }
+
+    /// All tasks that are placed here and have not ended, in order.
+    pub(super) fn tasks(&self) -> Vec<(JobId, TaskId)> {
+        let mut tasks: Vec<_> = self.here.iter().copied().collect();
+        tasks.sort_unstable();
+        tasks
     }
 
     /// Whether a task fits now.

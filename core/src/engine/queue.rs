@@ -92,7 +92,9 @@ impl State {
         if !on_demand || t.ticket == 0 {
             self.take_ticket(job, decision);
         }
-        self.nodes[node.index()].add_waiting(exec * weight);
+        let state = &mut self.nodes[node.index()];
+        state.add_waiting(exec * weight);
+        state.here.insert((job, task));
         if staging {
             out.push(Command::Stage { job, task, node });
         }
@@ -109,6 +111,7 @@ impl State {
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
         state.queue.remove(line, ticket);
+        state.here.remove(&(job, task));
         self.touch(node);
     }
 

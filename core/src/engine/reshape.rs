@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use mdts_dag::TaskId;
+
 use super::node::NodeState;
 use super::state::TaskState;
-use super::{JobId, Phase, State, Trigger};
+use super::{JobId, Phase, State, TaskRun, Trigger};
 use crate::plan::require_single_nodes;
 use crate::{Cluster, Error, Instance, NodeId, Resources, Result, SlotModel};
 
@@ -81,7 +83,7 @@ impl State {
         self.jobs[job.index()].instance = instance.clone();
         for task in graph.tasks().skip(known) {
             let tasks = &self.jobs[job.index()].tasks;
-            let phase = |parent: &mdts_dag::TaskId| tasks.get(parent.index()).map(|t| t.phase);
+            let phase = |parent: &TaskId| tasks.get(parent.index()).map(|t| t.phase);
             let parents = graph.parents(task);
             let open = parents.iter().filter(|p| phase(p) != Some(Phase::Done)).count();
             self.jobs[job.index()].tasks.push(TaskState::new(open as u32, !self.on_demand));
@@ -91,8 +93,7 @@ impl State {
         self.open.insert(job);
         // Parents may follow their children in the order of ids.
         for task in graph.tasks().skip(known) {
-            let is_lost =
-                |p: &mdts_dag::TaskId| matches!(self.phase(job, *p), Phase::Failed | Phase::Blocked);
+            let is_lost = |p: &TaskId| matches!(self.phase(job, *p), Phase::Failed | Phase::Blocked);
             if self.phase(job, task) != Phase::Waiting {
                 continue;
             }
@@ -136,6 +137,19 @@ impl State {
     /// Number of nodes, lost ones included.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// The attempts that run on a node. O(tasks placed there).
+    pub fn runs_on(&self, node: NodeId) -> Vec<TaskRun> {
+        let run = |(job, task): (JobId, TaskId)| {
+            let of = &self.jobs[job.index()];
+            let t = &of.tasks[task.index()];
+            let second = of.second.get(&task).filter(|second| second.node == node);
+            let first = (t.phase == Phase::Running && t.node == Some(node)).then_some(t.number);
+            let attempt = second.map(|second| second.number).or(first)?;
+            Some(TaskRun { job, task, attempt })
+        };
+        self.nodes[node.index()].tasks().into_iter().filter_map(run).collect()
     }
 
     /// What is placed on a node and has not started.

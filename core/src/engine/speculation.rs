@@ -169,7 +169,9 @@ impl State {
         t.attempts += 1;
         let second = Second { number: t.attempts, node, start: now, finish: now + seconds, hold };
         job.second.insert(first.task, second);
-        self.nodes[node.index()].occupy(slots, job.instance.demand(first.task), second.finish, weight);
+        let state = &mut self.nodes[node.index()];
+        state.occupy(slots, job.instance.demand(first.task), second.finish, weight);
+        state.here.insert((first.job, first.task));
         out.push(Command::Start { run: TaskRun { attempt: second.number, ..first }, node });
     }
 
@@ -211,7 +213,9 @@ impl State {
     fn vacate(&mut self, job: JobId, task: TaskId, node: NodeId, finish: f64, hold: Hold) {
         let (_, weight, _) = self.load(job, task, node);
         let demand = self.jobs[job.index()].instance.demand(task);
-        self.nodes[node.index()].release(self.slots, demand, finish, weight);
+        let state = &mut self.nodes[node.index()];
+        state.release(self.slots, demand, finish, weight);
+        state.here.remove(&(job, task));
         self.settle(job, task, node, hold);
         self.touch(node);
     }

@@ -66,12 +66,20 @@ pub(crate) struct Serve {
     /// Seconds of silence after which a job loses its nodes, unless it says otherwise; 0: never
     #[arg(long, value_name = "SECS", default_value_t = 300)]
     job_lease: u32,
+    /// Send the spans of requests to the OTLP collector at this address, over HTTP, for example http://localhost:4318
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// Play nodes and a client, so that there is something to look at
     #[arg(long)]
     demo: bool,
 }
 
 impl Serve {
+    /// Where spans are sent.
+    pub(super) fn collector(&self) -> Option<&str> {
+        self.otlp.as_deref()
+    }
+
     pub(super) fn carry_out(&self, quiet: bool) -> Result<()> {
         let flags = OtherFlags {
             policy: self.policy.as_deref(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mdts_core::engine::{Engine, Event, JobId, Phase, State, TaskRun};
+use mdts_core::engine::{Engine, Event, JobId, State};
 use mdts_core::{Capacity, Cluster, Instance, Node, NodeId, SlotModel};
 use mdts_dag::{JobGraph, Task};
 use rustc_hash::FxHashSet;
@@ -209,7 +209,7 @@ impl Brain {
         if node.index() >= engine.state().node_count() {
             return Ok(());
         }
-        for run in running_on(engine.state(), node, &self.jobs) {
+        for run in engine.state().runs_on(node) {
             self.grant(run, node, false);
         }
         self.advance(vec![Event::NodeLost(node)])
@@ -301,20 +301,4 @@ pub(super) fn nothing() -> mdts_core::Result<Arc<Instance>> {
     job.task(Task::new("nothing").seconds(0.0).cores(0.001))?;
     let cluster = Arc::new(Cluster::identical(1, SlotModel::Exclusive)?);
     Instance::new(job.build()?.freeze().into(), cluster, mdts_dag::DataModel::Edges).map(Arc::new)
-}
-
-fn running_on(
-    state: &State,
-    node: NodeId,
-    jobs: &rustc_hash::FxHashMap<JobId, super::JobEntry>,
-) -> Vec<TaskRun> {
-    let mut runs = Vec::new();
-    for job in state.open_jobs() {
-        for task in jobs.get(&job).into_iter().flat_map(|entry| entry.flat.tasks()) {
-            if state.node_of(job, task) == Some(node) && state.phase(job, task) == Phase::Running {
-                runs.push(TaskRun { job, task, attempt: state.attempts(job, task) });
-            }
-        }
-    }
-    runs
 }

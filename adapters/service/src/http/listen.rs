@@ -35,6 +35,8 @@ const LARGEST_HEAD: usize = 64 << 10;
 const OTHER_FILES: usize = 64;
 /// Shortest token, in bytes.
 const SHORTEST_TOKEN: usize = 16;
+/// Longest path of a socket that clients can connect to, in bytes.
+const LONGEST_SOCKET: usize = 107;
 
 /// A service that listens and does not answer yet.
 pub struct Server {
@@ -72,6 +74,15 @@ impl Server {
         }
         if listen.address.is_some() && listen.token.as_ref().is_none_or(|t| t.len() < SHORTEST_TOKEN) {
             let message = format!("an address needs a token of at least {SHORTEST_TOKEN} bytes");
+            return Err(Error::Setting(message));
+        }
+        if listen.token.as_ref().is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
+            let message =
+                "a token is one word of ASCII letters, digits and signs; no client could send this one";
+            return Err(Error::Setting(message.to_owned()));
+        }
+        if listen.socket.as_ref().is_some_and(|socket| socket.as_os_str().len() > LONGEST_SOCKET) {
+            let message = format!("the path of a socket may have {LONGEST_SOCKET} bytes; give a shorter one");
             return Err(Error::Setting(message));
         }
         let tls = listen.tls.as_ref().map(acceptor).transpose()?;

@@ -5,6 +5,9 @@ use utoipa::OpenApi;
 
 use super::{jobs, nodes, operation, place};
 
+/// Names have no control characters.
+const NAME: &str = "^\\P{Cc}+$";
+
 /// Collects all paths.
 #[derive(OpenApi)]
 #[openapi(
@@ -46,6 +49,14 @@ pub fn openapi() -> Value {
     let mut document = to_value(Document::openapi()).unwrap_or_default();
     document["components"]["securitySchemes"] = json!({"token": {"type": "http", "scheme": "bearer"}});
     document["security"] = json!([{"token": []}, {}]);
+    let offers = &mut document["components"]["schemas"]["NodeSpec"]["properties"];
+    let name = json!({"minLength": 1, "maxLength": 255, "pattern": NAME});
+    for (field, low, high) in [("speeds", 1e-9, 1e9), ("resources", 0.0, 1e12)] {
+        offers[field]["propertyNames"] = name.clone();
+        offers[field]["additionalProperties"]["minimum"] = json!(low);
+        offers[field]["additionalProperties"]["maximum"] = json!(high);
+    }
+    document["components"]["schemas"]["Registration"]["properties"]["nodes"]["propertyNames"] = name;
     let paths = document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.iter_mut());
     for (path, methods) in paths {
         for (method, call) in methods.as_object_mut().into_iter().flat_map(|methods| methods.iter_mut()) {
@@ -74,8 +85,11 @@ fn complete(path: &str, method: &str, call: &mut Value) {
             (422, "The request can be read but not used"),
         ]);
     }
+    if is_graph(path) {
+        common.push((415, "The format is not known"));
+    }
     for (status, description) in common {
-        let known = &mut call["responses"][status.to_string()];
+        let known = &mut call["responses"][status.to_string()]; // made if it is missing
         if known.is_null() {
             *known = json!({"description": description});
         }
@@ -103,10 +117,10 @@ fn complete(path: &str, method: &str, call: &mut Value) {
             .into_iter()
             .for_each(|list| list.extend([key.clone(), client.clone()]));
     }
-    if call["requestBody"].is_object() && path != "/v1/jobs" {
+    if call["requestBody"].is_object() && !is_graph(path) {
         call["requestBody"]["required"] = json!(false);
     }
-    if path.starts_with("/v1/jobs") && !call["requestBody"]["content"].is_null() && is_graph(path) {
+    if method == "post" && is_graph(path) {
         // Other formats are texts to this document.
         for kind in ["application/yaml", "application/toml", "application/xml", "text/vnd.graphviz"] {
             call["requestBody"]["content"][kind] = json!({"schema": {"type": "string"}});

@@ -122,9 +122,18 @@ async fn measure(State(shared): State<Arc<Shared>>, request: Request<Body>, next
     let begin = Instant::now();
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
-    let span = tracing::debug_span!("request", %method, path = request.uri().path());
+    let caller = request.headers().get("traceparent").and_then(|caller| caller.to_str().ok());
+    let span = tracing::debug_span!(
+        "request",
+        method = method.as_str(),
+        path = request.uri().path(),
+        route = path.as_deref(),
+        traceparent = caller,
+        status = tracing::field::Empty
+    );
     let response = next.run(request).instrument(span.clone()).await;
     let (status, took) = (response.status().as_u16(), begin.elapsed());
+    span.record("status", status);
     span.in_scope(|| tracing::debug!(status, seconds = took.as_secs_f64(), "answered"));
     shared.metrics.answered(method.as_str(), path.as_deref().unwrap_or("other"), status, took);
     response

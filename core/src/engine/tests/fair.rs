@@ -44,7 +44,7 @@ impl Placer for Plain {
 
 /// Tasks of one core that could start on a node now.
 fn room(step: &Step<'_>, node: NodeId) -> usize {
-    let most = match step.instance().slots() {
+    let most: usize = match step.instance().slots() {
         _ if !step.is_alive(node) => 0,
         SlotModel::Exclusive => 1,
         SlotModel::Resources => 2,
