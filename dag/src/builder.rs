@@ -28,7 +28,8 @@ type Edge = (TaskId, TaskId, Dependency);
 /// ```
 pub struct JobGraphBuilder {
     name: String,
-    tasks: Vec<Task>,
+    /// The tasks; dependencies come when it is built.
+    graph: DiGraph<Task, Dependency>,
     task_names: NameIndex,
     files: Vec<DataFile>,
     file_names: NameIndex,
@@ -45,7 +46,7 @@ impl std::fmt::Debug for JobGraphBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("JobGraphBuilder")
             .field("name", &self.name)
-            .field("tasks", &self.tasks.len())
+            .field("tasks", &self.task_count())
             .finish_non_exhaustive()
     }
 }
@@ -54,7 +55,7 @@ impl JobGraphBuilder {
     pub(crate) fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
-            tasks: Vec::new(),
+            graph: DiGraph::new(),
             task_names: NameIndex::default(),
             files: Vec::new(),
             file_names: NameIndex::default(),
@@ -74,7 +75,13 @@ impl JobGraphBuilder {
 
     /// Number of tasks so far.
     pub fn task_count(&self) -> usize {
-        self.tasks.len()
+        self.graph.node_count()
+    }
+
+    /// Makes room for as many more.
+    pub(crate) fn reserve(&mut self, tasks: usize, dependencies: usize) {
+        self.graph.reserve_nodes(tasks);
+        self.edges.reserve(dependencies);
     }
 
     /// Adds a task.
@@ -82,28 +89,28 @@ impl JobGraphBuilder {
     /// # Errors
     /// [`Error::DuplicateTask`] if the name is taken.
     pub fn task(&mut self, mut task: Task) -> Result<TaskId> {
-        if self.tasks.len() >= u32::MAX as usize - 1 {
+        if self.task_count() >= u32::MAX as usize - 1 {
             return Err(too_large("tasks"));
         }
-        let index = self.tasks.len() as u32;
-        let tasks = &self.tasks;
-        if self.task_names.find_or_insert(&task.name, index, |id: TaskId| &tasks[id.index()].name).is_some() {
+        let index = self.task_count() as u32;
+        let name_of = |id| &self.graph[node(id)].name;
+        if self.task_names.find_or_insert(&task.name, index, name_of).is_some() {
             return Err(Error::DuplicateTask { name: task.name.to_string() });
         }
         task.kind = self.share(task.kind);
         task.demand = task.demand.filter(|d| **d != Demand::default()).map(|d| self.share_demand(d));
-        self.tasks.push(task);
+        self.graph.add_node(task);
         Ok(TaskId::from(index))
     }
 
     /// The task of this name, if it was added already.
     pub fn find(&self, name: &str) -> Option<TaskId> {
-        self.task_names.find(name, |id: TaskId| &self.tasks[id.index()].name)
+        self.task_names.find(name, |id| &self.graph[node(id)].name)
     }
 
     /// The task, to change it. Its name must stay.
     pub fn task_mut(&mut self, id: TaskId) -> &mut Task {
-        &mut self.tasks[id.index()]
+        &mut self.graph[node(id)]
     }
 
     /// Makes `child` wait for `parent` and for `bytes` of its data (besides shared files).
@@ -173,22 +180,23 @@ impl JobGraphBuilder {
             self.add_parents_from_files()?;
         }
         let edges = self.merged_edges()?;
-        let mut graph = DiGraph::with_capacity(self.tasks.len(), edges.len());
-        for task in self.tasks {
-            graph.add_node(task);
-        }
+        self.graph.reserve_exact_edges(edges.len());
         for (parent, child, dependency) in edges {
-            graph.add_edge(NodeIndex::new(parent.index()), NodeIndex::new(child.index()), dependency);
+            self.graph.add_edge(node(parent), node(child), dependency);
         }
-        JobGraph::from_parts(self.name, graph, self.files, self.task_names)
+        JobGraph::from_parts(self.name, self.graph, self.files, self.task_names)
+    }
+
+    fn tasks(&self) -> impl ExactSizeIterator<Item = &Task> + Clone {
+        self.graph.raw_nodes().iter().map(|node| &node.weight)
     }
 
     fn resolve_names(&mut self) -> Result<()> {
         for (child, parent, bytes) in std::mem::take(&mut self.by_name) {
             let Some(id) = self.find(&parent) else {
-                let hint = nearest(&parent, self.tasks.iter().map(|t| &*t.name))
+                let hint = nearest(&parent, self.tasks().map(|t| &*t.name))
                     .map_or(String::new(), |name| format!("; did you mean '{name}'?"));
-                let task = self.tasks[child.index()].name.to_string();
+                let task = self.graph[node(child)].name.to_string();
                 return Err(Error::UnknownTask { task, parent: parent.into(), hint });
             };
             self.depend(child, id, bytes);
@@ -198,7 +206,7 @@ impl JobGraphBuilder {
 
     /// Counts before it adds: few names may imply more dependencies than memory holds.
     fn add_parents_from_files(&mut self) -> Result<()> {
-        let writers = Writers::new(self.files.len(), self.tasks.iter());
+        let writers = Writers::new(self.files.len(), self.tasks());
         let reads = self.distinct_reads();
         let implied =
             reads.iter().fold(0_usize, |sum, (_, file)| sum.saturating_add(writers.of(*file).len()));
@@ -219,7 +227,7 @@ impl JobGraphBuilder {
     fn distinct_reads(&self) -> Vec<(TaskId, FileId)> {
         let mut last_reader = vec![0; self.files.len()]; // 1 + its id
         let mut reads = Vec::new();
-        for (i, task) in self.tasks.iter().enumerate() {
+        for (i, task) in self.tasks().enumerate() {
             let mark = i as u32 + 1;
             let new = |file: &&FileId| std::mem::replace(&mut last_reader[file.index()], mark) != mark;
             reads.extend(task.inputs.iter().filter(new).map(|file| (TaskId::new(i), *file)));
@@ -233,7 +241,7 @@ impl JobGraphBuilder {
         if edges.len() >= u32::MAX as usize - 1 {
             return Err(too_large("dependencies"));
         }
-        merge_parallel(&mut edges, self.tasks.len());
+        merge_parallel(&mut edges, self.task_count());
         self.add_file_bytes(&mut edges)?;
         Ok(edges)
     }
@@ -246,11 +254,11 @@ impl JobGraphBuilder {
         if self.files.is_empty() {
             return Ok(());
         }
-        let mut shared = SharedFiles::new(self.files.len(), self.tasks.iter());
-        let by_child = ByChild::new(edges, self.tasks.len());
+        let mut shared = SharedFiles::new(self.files.len(), self.tasks());
+        let by_child = ByChild::new(edges, self.task_count());
         let mut parents = Vec::new();
         let mut transfers = 0_usize;
-        for (i, task) in self.tasks.iter().enumerate() {
+        for (i, task) in self.tasks().enumerate() {
             let of_child = by_child.edges(i);
             parents.clear();
             parents.extend(of_child.iter().map(|&edge| edges[edge as usize].0));
@@ -291,6 +299,10 @@ impl JobGraphBuilder {
 
 /// Files on dependencies, each counted once per dependency: the flat form lists them all.
 const TRANSFERS: usize = 1 << 26;
+
+fn node(task: TaskId) -> NodeIndex {
+    NodeIndex::new(task.index())
+}
 
 fn direct(bytes: f64) -> Dependency {
     Dependency { bytes: 0.0, direct: bytes }

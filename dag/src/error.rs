@@ -108,7 +108,7 @@ impl Error {
     #[must_use]
     pub fn in_file(self, path: impl Into<PathBuf>) -> Self {
         match self {
-            Self::Io { .. } | Self::InFile { .. } => self,
+            Self::Io { .. } | Self::UnknownFormat { .. } | Self::InFile { .. } => self,
             other => Self::InFile { path: path.into(), source: Box::new(other) },
         }
     }

@@ -236,7 +236,8 @@ impl fmt::Debug for JobGraph {
 #[derive(Clone, Default)]
 pub(crate) struct NameIndex {
     hasher: DefaultHashBuilder,
-    table: HashTable<u32>,
+    /// What the names hash to, and whose they are: a table that grows needs no look at the names.
+    table: HashTable<(u32, u32)>,
 }
 
 impl NameIndex {
@@ -245,8 +246,9 @@ impl NameIndex {
         name: &str,
         name_of: impl Fn(I) -> &'a Arc<str>,
     ) -> Option<I> {
-        let hash = self.hasher.hash_one(name);
-        self.table.find(hash, |&i| &**name_of(I::from(i)) == name).map(|&i| I::from(i))
+        let hash = self.hash(name);
+        let is_it = |known: &(u32, u32)| known.0 == hash && **name_of(I::from(known.1)) == *name;
+        self.table.find(spread(hash), is_it).map(|known| I::from(known.1))
     }
 
     /// The item of this name; if there is none, adds it as item `index`, for which `None` stands. The names of all
@@ -257,16 +259,25 @@ impl NameIndex {
         index: u32,
         name_of: impl Fn(I) -> &'a Arc<str>,
     ) -> Option<I> {
-        let hasher = &self.hasher;
-        let is_it = |i: &u32| **name_of(I::from(*i)) == *name;
-        match self.table.entry(hasher.hash_one(name), is_it, |&i| hasher.hash_one(&**name_of(I::from(i)))) {
-            Entry::Occupied(known) => Some(I::from(*known.get())),
+        let hash = self.hash(name);
+        let is_it = |known: &(u32, u32)| known.0 == hash && **name_of(I::from(known.1)) == *name;
+        match self.table.entry(spread(hash), is_it, |known| spread(known.0)) {
+            Entry::Occupied(known) => Some(I::from(known.get().1)),
             Entry::Vacant(free) => {
-                free.insert(index);
+                free.insert((hash, index));
                 None
             }
         }
     }
+
+    fn hash(&self, name: &str) -> u32 {
+        self.hasher.hash_one(name) as u32
+    }
+}
+
+/// The table looks at both ends of a hash: both get bits of it (Fibonacci hashing).
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The most dependencies that a text may imply without naming each: about a gigabyte while the graph is built.

@@ -34,7 +34,7 @@ pub(crate) fn job(path: Option<&Path>) -> Result<Job> {
             (format::read(EXAMPLE.as_bytes(), format::Format::Yaml, "pi.yaml")?, "built-in example".into())
         }
         Some(path) if path == Path::new(STDIN) => {
-            (format::read_from(io::stdin().lock(), None, STDIN)?, "standard input".into())
+            (format::read_from(io::stdin(), None, STDIN)?, "standard input".into())
         }
         Some(path) => (format::read_path(path)?, path.display().to_string()),
     };

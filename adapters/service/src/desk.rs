@@ -78,6 +78,13 @@ impl Clock {
     }
 }
 
+/// How a request is answered that was carried out before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeated {
+    AnswerStored,
+    AnswerAnew,
+}
+
 /// An answer that was given and recorded.
 pub(crate) type Answer = Result<Answered, Problem>;
 
@@ -241,12 +248,34 @@ impl Desk {
         plan: impl FnOnce(&mut Brain) -> Result<Option<Change>, Problem>,
         answer: impl FnOnce(&Brain, Outcome) -> Result<(u16, T), Problem>,
     ) -> Answer {
+        self.carry_out_as(Repeated::AnswerStored, key, plan, answer)
+    }
+
+    /// The same for a request that is harmless to repeat and whose answer must not be an old one: its key only protects it
+    /// from being taken for another.
+    pub(crate) fn carry_out_anew<T: Serialize>(
+        &self,
+        key: Option<Key>,
+        plan: impl FnOnce(&mut Brain) -> Result<Option<Change>, Problem>,
+        answer: impl FnOnce(&Brain, Outcome) -> Result<(u16, T), Problem>,
+    ) -> Answer {
+        self.carry_out_as(Repeated::AnswerAnew, key, plan, answer)
+    }
+
+    fn carry_out_as<T: Serialize>(
+        &self,
+        repeated: Repeated,
+        mut key: Option<Key>,
+        plan: impl FnOnce(&mut Brain) -> Result<Option<Change>, Problem>,
+        answer: impl FnOnce(&Brain, Outcome) -> Result<(u16, T), Problem>,
+    ) -> Answer {
         let mut inner = self.lock();
         inner.usable()?;
         let now = self.clock.now();
         inner.brain.set_now(now);
-        match key.as_ref().map(|key| inner.keys.look_up(key)) {
-            Some(Known::Again(answered)) => return Ok(answered.clone()),
+        match key.as_ref().map(|key| inner.keys.look_up(now, key)) {
+            Some(Known::Again(answered)) if repeated == Repeated::AnswerStored => return Ok(answered.clone()),
+            Some(Known::Again(_)) => key = None, // it is known already
             Some(Known::Other) => {
                 let what = "this Idempotency-Key was used for another request; choose a new one";
                 return Err(Problem::unusable(what));

@@ -102,6 +102,60 @@ async fn a_repeated_request_has_one_effect_also_after_a_restart() -> Outcome {
 }
 
 #[tokio::test]
+async fn a_repeated_placement_is_answered_as_things_are_now() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let how = Submission { lease_seconds: Some(0.5), ..Submission::default() };
+    let first = client.submit("tasks: [{name: a, work: 9}, {name: b, work: 9, after: [a]}]", &how).await?.id;
+    let other = submit(&client, "tasks: [{name: x, work: 9}]").await?;
+    let keyed = |body: &str| Call {
+        method: "POST".into(),
+        path: format!("/v1/jobs/{first}/place"),
+        key: Some("k".into()),
+        body: serde_json::from_str(body).ok(),
+    };
+    let again = async |body: &str| {
+        let answer = client.batch(&Batch { calls: vec![keyed(body)] }).await;
+        answer.map(|answer| answer.answers[0].clone())
+    };
+    let begun = again(r#"{"tasks": ["a"]}"#).await?;
+    assert_eq!(begun.body["placements"][0]["state"], "start");
+    client.place(&other, &Place::default()).await?;
+    assert!(client.grants(&other, 0, 20.0).await?.grants[0].start, "the first client is silent for too long");
+    let now = again(r#"{"tasks": ["a"]}"#).await?;
+    assert_eq!(now.body["placements"][0]["state"], "queued", "the node is another's by now");
+    assert_eq!(client.job(&first).await?.state, JobState::Open, "its client has spoken");
+    assert_eq!(again(r#"{"tasks": ["b"]}"#).await?.status, 422, "the key was used for another request");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_is_remembered_when_nothing_changed() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let job = submit(&client, "tasks: [{name: a, work: 1}]").await?;
+    let call = |events: &str| Call {
+        method: "POST".into(),
+        path: format!("/v1/jobs/{job}/events"),
+        key: Some("k".into()),
+        body: serde_json::from_str(events).ok(),
+    };
+    let batch = Batch {
+        calls: vec![
+            call(r#"{"events": []}"#),
+            call(r#"{"events": [{"task": "a", "attempt": 1, "event": "started"}]}"#),
+        ],
+    };
+    let statuses: Vec<u16> = client.batch(&batch).await?.answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [200, 422]);
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn nodes_are_lost_drained_changed_and_removed() -> Outcome {
     let service = Service::start()?;
     let client = service.client();

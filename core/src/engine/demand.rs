@@ -38,7 +38,7 @@ impl State {
         let Some(instance) = self.jobs.get(job.index()).map(|j| j.instance.clone()) else { return };
         for task in instance.graph().tasks() {
             let Some(t) = self.jobs[job.index()].tasks.get_mut(task.index()) else { break };
-            (t.asked, t.charged) = (false, false);
+            t.asked = false;
             match (t.phase, t.node) {
                 (Phase::Waiting | Phase::Ready, Some(_)) => self.unplace(job, task),
                 (Phase::Running, Some(node)) => {
@@ -54,6 +54,7 @@ impl State {
                 }
                 _ => {}
             }
+            self.task(job, task).ticket = 0;
         }
         self.jobs[job.index()].ready.clear();
         self.unplaced.remove(&job);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
-use super::fair::{Accounts, Terms};
+use super::fair::Terms;
 use super::jobs::Jobs;
 use super::node::NodeState;
 use super::speculation::Second;
@@ -21,8 +21,6 @@ struct Image {
     overdue: Vec<TaskRun>,
     staging: bool,
     on_demand: bool,
-    accounts: Accounts,
-    granted: Vec<(u32, u32, f64)>,
     nodes: Vec<NodeState>,
     /// The number of the first job, and all from there on; none for those that are forgotten.
     first: u64,
@@ -63,19 +61,14 @@ impl State {
             overdue: self.overdue.iter().copied().collect(),
             staging: self.staging,
             on_demand: self.on_demand,
-            accounts: self.accounts.clone(),
-            granted: self
-                .granted
-                .iter()
-                .map(|((job, task), since)| (job.get(), task.get(), *since))
-                .collect(),
             nodes: self.nodes.clone(),
             first: self.jobs.first() as u64,
             jobs: self.jobs.slots().map(|slot| slot.map(job)).collect(),
         })
     }
 
-    /// The state that these bytes were made from; `None` if they do not fit the cluster or the instances of its jobs.
+    /// The state that these bytes were made from; `None` if they do not fit the cluster or the instances of its jobs. Of jobs that have
+    /// ended any instance does where tasks are placed on demand, as for [`State::retire`].
     ///
     /// # Errors
     /// What is wrong with the bytes.
@@ -91,9 +84,7 @@ impl State {
         let mut state = Self::new(cluster, image.staging);
         (state.now, state.tickets, state.held) = (image.now, image.tickets, image.held);
         state.overdue = image.overdue.into_iter().collect();
-        (state.nodes, state.accounts, state.on_demand) = (image.nodes, image.accounts, image.on_demand);
-        state.granted =
-            image.granted.into_iter().map(|(job, task, since)| ((job.into(), task.into()), since)).collect();
+        (state.nodes, state.on_demand) = (image.nodes, image.on_demand);
         state.jobs = Jobs::beginning_at(image.first as usize);
         for job in image.jobs {
             let Some(job) = job else {
@@ -102,7 +93,8 @@ impl State {
             };
             let id = JobId::new(state.jobs.len());
             let Some(instance) = instance(id) else { return Ok(None) };
-            if job.tasks.len() != instance.tasks() || instance.nodes() != cluster.len() {
+            let fits = job.tasks.len() == instance.tasks() && instance.nodes() == cluster.len();
+            if !fits && !(job.closed && image.on_demand) {
                 return Ok(None);
             }
             if !job.closed {

@@ -61,6 +61,7 @@ impl State {
                 t.phase = Phase::Running;
                 let demand = instance.demand(p.task);
                 self.nodes[p.node.index()].occupy(self.slots, demand, p.finish, weight);
+                self.task(id, p.task).hold = self.hold_node(id, p.task, p.node);
                 continue;
             }
             t.phase = Phase::Done;
@@ -190,7 +191,7 @@ impl State {
         }
         if !self.leave(run) {
             let t = self.task(run.job, run.task);
-            (t.node, t.staged, t.charged) = (None, false, true);
+            (t.node, t.staged) = (None, false);
             self.make_ready(run.job, run.task);
         }
         if watched {

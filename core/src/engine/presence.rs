@@ -25,7 +25,6 @@ impl State {
             self.take_away(job, node);
         }
         self.nodes[node.index()].reset(self.resources.capacity(node.index()));
-        self.forget_idle(node);
         self.call_all_steps(Trigger::NodesChanged);
     }
 
@@ -46,9 +45,7 @@ impl State {
             if was == Phase::Running && self.leave(run) {
                 continue;
             }
-            let t = self.task(job, task);
-            (t.node, t.staged, t.ticket) = (None, false, 0);
-            t.charged |= was == Phase::Running; // it has paid, and keeps its turn
+            self.off_node(job, task);
             if was != Phase::Waiting {
                 self.make_ready(job, task);
             }

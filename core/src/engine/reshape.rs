@@ -107,11 +107,19 @@ impl State {
         Ok(())
     }
 
+    /// Frees what the instance of a job that has ended takes: `nothing`, any other one, stands in its place until the job is
+    /// [extended](State::extend) or [forgotten](State::forget). What has become of its tasks can still be asked about. Does
+    /// nothing to other jobs.
+    pub fn retire(&mut self, job: JobId, nothing: &Arc<Instance>) {
+        if let Some(job) = self.jobs.get_mut(job.index()).filter(|job| job.closed) {
+            job.instance = nothing.clone();
+        }
+    }
+
     /// Frees the memory of a job that has ended; nothing may be asked about it any more. Does nothing to other jobs.
     pub fn forget(&mut self, job: JobId) {
         if self.jobs.get(job.index()).is_some_and(|job| job.closed) {
             self.jobs.forget(job.index());
-            self.accounts.settle();
         }
     }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
-use super::fair::{Accounts, Terms, Turn};
+use super::fair::{Hold, Terms};
 use super::jobs::Jobs;
-use super::node::{NodeState, Ticket};
+use super::node::NodeState;
 use super::speculation::Second;
 use super::{Command, Event, JobId, TaskRun, Trigger};
 use crate::plan::require_single_nodes;
@@ -49,10 +49,8 @@ pub(super) struct TaskState {
     pub(super) failures: u32,
     /// Serial number of its latest placement; tickets with another number are out of date.
     pub(super) ticket: u64,
-    /// Goes before the serial number.
-    pub(super) turn: Turn,
-    /// Its client was charged for it, and it has not started since. Not counted where tasks are placed on demand.
-    pub(super) charged: bool,
+    /// Of the attempt that runs or ran last.
+    pub(super) hold: Hold,
     pub(super) start: f64,
     /// Expected while running, real when done.
     pub(super) finish: f64,
@@ -71,15 +69,10 @@ impl TaskState {
             number: 0,
             failures: 0,
             ticket: 0,
-            turn: Turn::default(),
-            charged: false,
+            hold: Hold::default(),
             start: 0.0,
             finish: 0.0,
         }
-    }
-
-    pub(super) fn place_in_queue(&self, job: JobId, task: TaskId) -> Ticket {
-        (self.turn, self.ticket, job, task)
     }
 }
 
@@ -122,9 +115,6 @@ pub struct State {
     pub(super) resources: Resources,
     pub(super) cores: Vec<f64>,
     pub(super) tickets: u64,
-    pub(super) accounts: Accounts,
-    /// Since when attempts hold their nodes, where tasks are placed on demand.
-    pub(super) granted: BTreeMap<(JobId, TaskId), f64>,
     pub(super) next_terms: Terms,
     /// Tasks are placed only when they are asked for.
     pub(super) on_demand: bool,
@@ -157,8 +147,6 @@ impl State {
             resources,
             cores: cluster.nodes().iter().map(cores).collect(),
             tickets: 0,
-            accounts: Accounts::default(),
-            granted: BTreeMap::new(),
             next_terms: Terms::default(),
             on_demand: false,
             open: BTreeSet::new(),

@@ -34,7 +34,7 @@ pub enum Obstacle {
     Behind {
         /// Where it is placed.
         node: NodeId,
-        /// How many.
+        /// How many, counted up to [`State::COUNTED`].
         tasks: usize,
     },
 }
@@ -135,6 +135,10 @@ impl fmt::Display for Explained<'_> {
             Obstacle::NodesLost => f.write_str("all nodes that could run it are lost"),
             Obstacle::Behind { node, tasks: 1 } => {
                 write!(f, "on '{}' one task that was placed earlier comes first", node_name(*node))
+            }
+            Obstacle::Behind { node, tasks: State::COUNTED.. } => {
+                let (name, many) = (node_name(*node), State::COUNTED);
+                write!(f, "on '{name}' {many} or more tasks that were placed earlier come first")
             }
             Obstacle::Behind { node, tasks } => {
                 write!(f, "on '{}' {tasks} tasks that were placed earlier come first", node_name(*node))

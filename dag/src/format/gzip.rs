@@ -6,6 +6,7 @@ use std::thread;
 
 use flate2::read::MultiGzDecoder;
 
+use super::place::unhidden;
 use crate::{Error, Result};
 
 /// Whether the data begins as every gzip file does.
@@ -13,78 +14,73 @@ pub(super) fn is_gzip(data: &[u8]) -> bool {
     data.starts_with(b"\x1f\x8b")
 }
 
-/// Unpacks all members of a gzip file. No more than `limit` bytes are ever held.
-///
-/// # Errors
-/// [`Error::Parse`] if the data is damaged, cut off or larger than `limit`.
-pub(super) fn unpack(packed: &[u8], limit: u64) -> Result<Vec<u8>> {
-    let mut text = Vec::new();
-    // A good guess saves copying; no honest file is packed better than 1032 times.
-    let guess = size_hint(packed).min(packed.len() as u64 * 1032).min(limit);
-    if text.try_reserve_exact(guess as usize + 1).is_err() {
-        return Err(error(0, format!("{guess} bytes do not fit into memory")));
-    }
-    unpacking(packed, limit).read_to_end(&mut text).map_err(unhide)?;
-    Ok(text)
-}
-
-/// The same, in pieces. The errors that it gives hide one of this crate.
-pub(super) fn unpacking(packed: &[u8], limit: u64) -> impl Read + Send {
+/// The unpacked text of all members of a gzip file. The errors that it gives hide one of this crate: the data is
+/// damaged, cut off or unpacks to more than `limit` bytes.
+pub(super) fn unpacking<R: Read>(packed: R, limit: u64) -> Unpacking<R> {
     Unpacking { decoder: MultiGzDecoder::new(packed), done: 0, limit }
 }
 
-struct Unpacking<'a> {
-    decoder: MultiGzDecoder<&'a [u8]>,
+pub(super) struct Unpacking<R> {
+    decoder: MultiGzDecoder<R>,
     done: u64,
     limit: u64,
 }
 
-impl Read for Unpacking<'_> {
+impl<R: Read> Read for Unpacking<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.decoder.read(into).map_err(|reason| {
-            let message = match reason.kind() {
-                io::ErrorKind::UnexpectedEof => "the compressed data is cut off".into(),
-                _ => format!("the compressed data is damaged ({reason})"),
-            };
-            io::Error::other(error(self.done, message))
+        let read = self.decoder.read(into).map_err(|reason| match reason.kind() {
+            io::ErrorKind::UnexpectedEof => damage(self.done, "the compressed data is cut off".into()),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                damage(self.done, format!("the compressed data is damaged ({reason})"))
+            }
+            _ => reason,
         })?;
         self.done += read as u64;
         if self.done > self.limit {
-            let message = format!("it unpacks to more than the {} bytes allowed", self.limit);
-            return Err(io::Error::other(error(self.done, message)));
+            return Err(damage(
+                self.done,
+                format!("it unpacks to more than the {} bytes allowed", self.limit),
+            ));
         }
         Ok(read)
     }
 }
 
-/// Lets `read` take the text while another thread unpacks what comes next. Damage anywhere goes before what `read`
-/// finds wrong.
+fn damage(offset: u64, message: String) -> io::Error {
+    let place = format!("byte {offset} of the unpacked data");
+    io::Error::other(Error::Parse { format: "gzip", place, message })
+}
+
+/// Lets `read` take the text while another thread unpacks what comes next. What is wrong with `text` itself, however
+/// far behind, goes before what `read` finds wrong.
+///
+/// It is this thread that reads: the graph is made of many small pieces, which memory allocators give fastest to the
+/// main one.
 ///
 /// # Errors
-/// Those of [`unpack`] and of `read`.
-pub(super) fn unpack_ahead<T>(
-    packed: &[u8],
-    limit: u64,
+/// Those that `text` hides, and those of `read`.
+pub(super) fn read_behind<T>(
+    text: impl Read + Send,
     read: impl FnOnce(&mut dyn Read) -> Result<T>,
 ) -> Result<T> {
     let (full, pieces) = mpsc::channel();
     let (empty, returned) = mpsc::channel();
+    for _ in 0..PIECES {
+        _ = empty.send(vec![0; PIECE]); // never fails: the other end is here
+    }
     thread::scope(|scope| {
-        scope.spawn(move || fill_pieces(unpacking(packed, limit), &returned, &full));
-        for _ in 0..PIECES {
-            _ = empty.send(vec![0; PIECE]); // never fails: the thread ends only after the pieces are full
-        }
-        let mut ahead = Ahead { pieces, empty, piece: Vec::new(), taken: 0, len: 0 };
-        let result = read(&mut ahead);
+        scope.spawn(move || fill_pieces(text, &returned, &full));
+        let mut behind = Behind { pieces, empty, piece: Vec::new(), taken: 0, len: 0 };
+        let result = read(&mut behind);
         if result.is_err() {
-            io::copy(&mut ahead, &mut io::sink()).map_err(unhide)?;
+            io::copy(&mut behind, &mut io::sink()).map_err(unhidden)?;
         }
         result
     })
 }
 
 /// Bytes of a piece: many enough that handing it over costs little beside its bytes.
-const PIECE: usize = 1 << 18;
+const PIECE: usize = 1 << 16;
 
 /// Pieces that go round between the two threads.
 const PIECES: usize = 4;
@@ -99,6 +95,7 @@ fn fill_pieces(mut text: impl Read, empty: &Receiver<Vec<u8>>, full: &Sender<Fil
             match text.read(&mut piece[len..]) {
                 Ok(0) => break Some(Ok(())),
                 Ok(read) => len += read,
+                Err(reason) if reason.kind() == io::ErrorKind::Interrupted => {}
                 Err(reason) => break Some(Err(reason)),
             }
             if len == piece.len() {
@@ -117,7 +114,7 @@ fn fill_pieces(mut text: impl Read, empty: &Receiver<Vec<u8>>, full: &Sender<Fil
 }
 
 /// The pieces as one text.
-struct Ahead {
+struct Behind {
     pieces: Receiver<Filled>,
     empty: Sender<Vec<u8>>,
     piece: Vec<u8>,
@@ -125,7 +122,7 @@ struct Ahead {
     len: usize,
 }
 
-impl Read for Ahead {
+impl Read for Behind {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.taken == self.len {
             if !self.piece.is_empty() {
@@ -142,20 +139,6 @@ impl Read for Ahead {
     }
 }
 
-/// The error that [`Unpacking`] hid.
-fn unhide(reason: io::Error) -> Error {
-    reason.downcast().unwrap_or_else(|reason| error(0, reason.to_string()))
-}
-
-/// The size that the last member claims, modulo 2^32.
-fn size_hint(packed: &[u8]) -> u64 {
-    packed.last_chunk::<4>().map_or(0, |size| u64::from(u32::from_le_bytes(*size)))
-}
-
-fn error(offset: u64, message: String) -> Error {
-    Error::Parse { format: "gzip", place: format!("byte {offset} of the unpacked data"), message }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -164,6 +147,12 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
+
+    fn unpack(packed: &[u8], limit: u64) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        unpacking(packed, limit).read_to_end(&mut text).map_err(unhidden)?;
+        Ok(text)
+    }
 
     fn pack(data: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());

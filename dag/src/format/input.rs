@@ -31,7 +31,7 @@ pub fn read_path(path: impl AsRef<Path>) -> Result<JobGraph> {
 ///
 /// # Errors
 /// As for [`read_path`].
-pub fn read_from(input: impl Read, format: impl Into<Option<Format>>, name: &str) -> Result<JobGraph> {
+pub fn read_from(input: impl Read + Send, format: impl Into<Option<Format>>, name: &str) -> Result<JobGraph> {
     read_file(input, format.into(), Path::new(name), LIMIT)
 }
 
@@ -57,34 +57,49 @@ pub fn read_within(
 }
 
 /// `WfFormat`, the format of large files, is read in pieces; texts of other formats are held as a whole.
-fn read_file(mut input: impl Read, format: Option<Format>, path: &Path, limit: u64) -> Result<JobGraph> {
-    let mut bytes = Vec::new();
-    input.by_ref().take(PEEK).read_to_end(&mut bytes).map_err(|source| io(source, path))?;
-    let is_packed = gzip::is_gzip(&bytes);
-    if !is_packed && is_wfformat(&bytes, format, path) {
-        let mut text = Limited { input: without_mark(&bytes).chain(input), left: limit, limit };
-        return wfformat::read(&mut text, &job_name(path)).map_err(|e| named(e, path));
-    }
-    let left = (limit + 1).saturating_sub(bytes.len() as u64);
-    input.take(left).read_to_end(&mut bytes).map_err(|source| io(source, path))?;
-    if is_packed { read_packed(&bytes, format, path, limit) } else { read_text(&bytes, format, path, limit) }
+fn read_file(
+    mut input: impl Read + Send,
+    format: Option<Format>,
+    path: &Path,
+    limit: u64,
+) -> Result<JobGraph> {
+    let begin = beginning(&mut input).map_err(|source| io(source, path))?;
+    let job = if gzip::is_gzip(&begin) {
+        let packed = begin.chain(input).take(limit);
+        read_packed(gzip::unpacking(packed, limit), format, path, limit)
+    } else if is_wfformat(&begin, format, path) {
+        let mut text = Limited { input: without_mark(&begin).chain(input), left: limit, limit };
+        wfformat::read(&mut text, &job_name(path))
+    } else {
+        read_whole(begin, input.take(limit + 1), format, path, limit)
+    };
+    job.map_err(|e| named(e, path))
 }
 
-fn read_packed(packed: &[u8], format: Option<Format>, path: &Path, limit: u64) -> Result<JobGraph> {
-    let mut begin = Vec::new();
-    // An error shows again when all is unpacked.
-    _ = gzip::unpacking(packed, limit).take(PEEK).read_to_end(&mut begin);
+fn read_packed(
+    mut text: impl Read + Send,
+    format: Option<Format>,
+    path: &Path,
+    limit: u64,
+) -> Result<JobGraph> {
+    let begin = beginning(&mut text).map_err(place::unhidden)?;
     if is_wfformat(&begin, format, path) {
-        let marked = (begin.len() - without_mark(&begin).len()) as u64;
-        let job = gzip::unpack_ahead(packed, limit, |text| {
-            std::io::copy(&mut text.take(marked), &mut std::io::sink()).map_err(|source| io(source, path))?;
-            wfformat::read(text, &job_name(path))
-        });
-        return job.map_err(|e| named(e, path));
+        gzip::read_behind(text, |rest| wfformat::read(&mut without_mark(&begin).chain(rest), &job_name(path)))
+    } else {
+        read_whole(begin, text, format, path, limit)
     }
-    drop(begin);
-    let text = gzip::unpack(packed, limit).map_err(|e| e.in_file(path))?;
-    read_text(&text, format, path, limit)
+}
+
+fn read_whole(
+    begin: Vec<u8>,
+    mut rest: impl Read,
+    format: Option<Format>,
+    path: &Path,
+    limit: u64,
+) -> Result<JobGraph> {
+    let mut bytes = begin;
+    rest.read_to_end(&mut bytes).map_err(place::unhidden)?;
+    read_text(&bytes, format, path, limit)
 }
 
 fn read_text(bytes: &[u8], format: Option<Format>, path: &Path, limit: u64) -> Result<JobGraph> {
@@ -92,9 +107,9 @@ fn read_text(bytes: &[u8], format: Option<Format>, path: &Path, limit: u64) -> R
         Some(format) => format,
         None => Format::detect(path, bytes)?,
     };
-    let text = text(bytes, format, limit).map_err(|e| e.in_file(path))?;
+    let text = text(bytes, format, limit)?;
     let name = job_name(path);
-    let job = match format {
+    match format {
         Format::WfFormat => wfformat::read(&mut text.as_bytes(), &name),
         Format::Dax => dax::read(text, &name),
         Format::Stg => stg::read(text, &name),
@@ -102,12 +117,17 @@ fn read_text(bytes: &[u8], format: Option<Format>, path: &Path, limit: u64) -> R
         Format::Yaml => own::read_yaml(text, &name),
         Format::Json => own::read_json(text, &name),
         Format::Toml => own::read_toml(text, &name),
-    };
-    job.map_err(|e| e.in_file(path))
+    }
 }
 
 /// Bytes of a text that are looked at before the rest is read.
 const PEEK: u64 = 1 << 16;
+
+fn beginning(text: &mut impl Read) -> std::io::Result<Vec<u8>> {
+    let mut begin = Vec::new();
+    text.take(PEEK).read_to_end(&mut begin)?;
+    Ok(begin)
+}
 
 /// Whether the beginning of a text tells that it is `WfFormat`, and more than blanks.
 fn is_wfformat(begin: &[u8], format: Option<Format>, path: &Path) -> bool {

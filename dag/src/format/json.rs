@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Read};
-use std::path::PathBuf;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -362,7 +361,7 @@ impl<'a> Json<'a> {
             let (bytes, lines, _) = self.passed(self.text.len());
             return Err(place::not_utf8(self.format, bytes, lines + 1));
         }
-        read.map_err(unwrapped)
+        read.map_err(place::unhidden)
     }
 
     /// Bytes, ends of lines, and bytes of the last line in the whole text before position `at` of `text`.
@@ -398,14 +397,6 @@ fn short_number(text: &[u8]) -> Option<(f64, usize)> {
         }
     }
     None
-}
-
-/// The error that a source hid, or its own.
-fn unwrapped(error: std::io::Error) -> Error {
-    match error.downcast::<Error>() {
-        Ok(hidden) => hidden,
-        Err(source) => Error::Io { path: PathBuf::new(), source },
-    }
 }
 
 /// Counted by bytes in short runs, which the compiler turns into wide instructions.

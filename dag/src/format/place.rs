@@ -3,6 +3,8 @@
 use std::fmt::Display;
 
 use super::Format;
+use std::path::PathBuf;
+
 use crate::Error;
 
 /// An error of `format` at a place that is already in words.
@@ -38,6 +40,14 @@ pub(super) fn json(format: Format, error: &serde_json::Error) -> Error {
     let message = error.to_string();
     let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
     self::error(format, format!("line {}, column {}", error.line(), error.column()), message)
+}
+
+/// The error of this crate that a reader hid in its own, or the reader's, without the name of a file.
+pub(super) fn unhidden(error: std::io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(hidden) => hidden,
+        Err(source) => Error::Io { path: PathBuf::new(), source },
+    }
 }
 
 #[cfg(test)]

@@ -29,9 +29,9 @@ impl Brain {
             Phase::Ready if !state.is_asked(job, task) => {
                 "it is ready, and nobody has asked for it".to_owned()
             }
-            Phase::Waiting => self.why_waiting(job, task, true),
+            Phase::Waiting => self.why_waiting(job, task),
             Phase::Ready => {
-                format!("{}; {}", self.why_waiting(job, task, true), self.why_here(comparison.as_ref()))
+                format!("{}; {}", self.why_waiting(job, task), self.why_here(comparison.as_ref()))
             }
             Phase::Running | Phase::Done => self.why_here(comparison.as_ref()),
             Phase::Failed => "its last attempt failed, and no retries are left".to_owned(),

@@ -133,13 +133,10 @@ impl Brain {
         let cluster = Arc::new(Cluster::new(list, network, self.terms.slots).map_err(told)?);
         let instance = |id: JobId| {
             let job = self.jobs.get(&id)?;
-            let instance = Instance::new(job.flat.clone(), cluster.clone(), self.terms.data);
-            // What a job that is over needed may be gone with the nodes of its time.
-            let instance = match job.ended {
-                Some(_) => instance.or_else(|_| nodes::over(job.flat.len(), &cluster)),
-                None => instance,
-            };
-            instance.map(Arc::new).ok()
+            if job.ended.is_some() {
+                return self.nothing.clone(); // the nodes of its time may be gone
+            }
+            Instance::new(job.flat.clone(), cluster.clone(), self.terms.data).map(Arc::new).ok()
         };
         let state = State::from_bytes(bytes, &cluster, instance).map_err(|error| error.to_string())?;
         let state = state.ok_or("the snapshot's engine has other nodes or jobs")?;

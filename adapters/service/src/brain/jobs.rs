@@ -296,6 +296,9 @@ impl Brain {
             self.ended_tasks += entry.graph.len();
             self.news.push(job);
         }
+        if let (Some(engine), Some(nothing)) = (&mut self.engine, &self.nothing) {
+            engine.state_mut().retire(job, nothing);
+        }
     }
 
     /// The job of this number, if it is known.

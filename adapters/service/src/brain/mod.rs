@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mdts_core::engine::{Command, Engine, Event, JobId, Record, State};
-use mdts_core::{Cluster, Decision, Network, NodeId, Placer, SlotModel};
+use mdts_core::{Cluster, Decision, Instance, Network, NodeId, Placer, SlotModel};
 use mdts_dag::DataModel;
 use mdts_policies::predict::Predictor;
 use rustc_hash::FxHashMap;
@@ -75,6 +75,8 @@ pub(crate) struct Brain {
     ended_tasks: usize,
     /// What the graphs of all jobs take.
     bytes: usize,
+    /// Stands in the place of the instances of jobs that have ended.
+    nothing: Option<Arc<Instance>>,
     clients: FxHashMap<String, u32>,
     next_client: u32,
     predictor: Predictor,
@@ -121,6 +123,7 @@ impl Brain {
             ended: VecDeque::new(),
             ended_tasks: 0,
             bytes: 0,
+            nothing: nodes::nothing().ok(),
             clients: FxHashMap::default(),
             next_client: 0,
             predictor: Predictor::new(0),

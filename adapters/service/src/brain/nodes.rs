@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mdts_core::engine::{Engine, Event, JobId, Phase, State, TaskRun};
-use mdts_core::{Capacity, Cluster, Instance, Node, NodeId};
+use mdts_core::{Capacity, Cluster, Instance, Node, NodeId, SlotModel};
 use mdts_dag::{JobGraph, Task};
 use rustc_hash::FxHashSet;
 
@@ -295,13 +295,12 @@ fn check_spec(name: &str, spec: &NodeSpec) -> Result<(), Problem> {
     spec.resources.keys().chain(spec.speeds.keys()).try_for_each(|name| check_name("resource or kind", name))
 }
 
-/// An instance of so many tasks that need nothing, for a job that is over.
-pub(super) fn over(tasks: usize, cluster: &Arc<Cluster>) -> mdts_core::Result<Instance> {
+/// An instance of one task on a node of its own.
+pub(super) fn nothing() -> mdts_core::Result<Arc<Instance>> {
     let mut job = JobGraph::builder("over");
-    for task in 0..tasks {
-        job.task(Task::new(task.to_string()).seconds(0.0).cores(0.001))?;
-    }
-    Instance::new(job.build()?.freeze().into(), cluster.clone(), mdts_dag::DataModel::Edges)
+    job.task(Task::new("nothing").seconds(0.0).cores(0.001))?;
+    let cluster = Arc::new(Cluster::identical(1, SlotModel::Exclusive)?);
+    Instance::new(job.build()?.freeze().into(), cluster, mdts_dag::DataModel::Edges).map(Arc::new)
 }
 
 fn running_on(

@@ -1,7 +1,7 @@
 //! What is told of jobs, tasks and nodes.
 
 use mdts_core::NodeId;
-use mdts_core::engine::{JobId, Phase};
+use mdts_core::engine::{JobId, Phase, State};
 use mdts_dag::TaskId;
 
 use super::{Brain, Totals};
@@ -126,19 +126,21 @@ impl Brain {
             _ => PlacementState::Waiting,
         };
         let waits = matches!(told, PlacementState::Queued | PlacementState::Waiting);
-        let expected = node.map(|node| state.step(job).instance().exec(task, node));
+        // A job that has ended has no run times any more.
+        let expected = node.filter(|_| entry.ended.is_none());
+        let expected = expected.map(|node| state.step(job).instance().exec(task, node));
         Ok(Placement {
             task: entry.graph.task(task).name.to_string(),
             state: told,
             node: node.filter(|_| told != PlacementState::Idle).map(|node| self.node_name(node)),
             attempt,
             expected_seconds: expected.filter(|seconds| seconds.is_finite()),
-            why: waits.then(|| self.why_waiting(job, task, false)),
+            why: waits.then(|| self.why_waiting(job, task)),
         })
     }
 
-    /// Why a task that was asked for does not run. With `exact`, its place in the queue is counted: O(queue).
-    pub(super) fn why_waiting(&self, job: JobId, task: TaskId, exact: bool) -> String {
+    /// Why a task that was asked for does not run.
+    pub(super) fn why_waiting(&self, job: JobId, task: TaskId) -> String {
         let (Ok(entry), Ok(state)) = (self.job(job), self.state()) else { return String::new() };
         if state.phase(job, task) == Phase::Waiting {
             let is_open = |parent: &&TaskId| state.phase(job, **parent) != Phase::Done;
@@ -153,13 +155,11 @@ impl Brain {
         match state.node_of(job, task) {
             Some(node) => {
                 let name = self.node_name(node);
-                if !exact {
-                    return format!("waits for {name}");
-                }
                 match state.waits_behind(job, task) {
                     0 => format!("{name} is not free yet"),
-                    1 => format!("waits behind one task for {name}"),
-                    n => format!("waits behind {n} tasks for {name}"),
+                    1 => format!("waits behind one task of its client for {name}"),
+                    State::COUNTED => format!("waits behind many tasks of its client for {name}"),
+                    n => format!("waits behind {n} tasks of its client for {name}"),
                 }
             }
             None if step.instance().cluster().node_ids().any(|node| step.can_run(task, node)) => {

@@ -60,7 +60,7 @@ pub(super) async fn place(State(shared): State<Arc<Shared>>, id: Id, request: Re
         let placements = placements.collect::<Result<_, _>>()?;
         Ok((200, PlaceAnswer { placements, after: brain.latest_grant(job)? }))
     };
-    Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())
+    Ok(shared.desk.carry_out_anew(content.key, plan, view)?.into_response())
 }
 
 /// From which grant on, and how long to wait for one.
@@ -117,9 +117,9 @@ pub(super) async fn events(State(shared): State<Arc<Shared>>, id: Id, request: R
     let content = shared.bodies.read(request, LARGEST).await?;
     let job = job_id(&path(id)?)?;
     let told: Events = content.json()?;
+    heard(&shared, job, |_| Ok(()))?; // also when it was answered before
     let reports = std::cell::RefCell::new(Vec::new());
     let plan = |brain: &mut Brain| {
-        brain.hear_job(job)?;
         let events = brain.reports(job, &told.events)?;
         reports.replace(events.clone());
         Ok((!events.is_empty()).then_some(Change::Events { job: job.get(), events }))

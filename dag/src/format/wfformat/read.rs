@@ -1,6 +1,7 @@
 //! From `WfFormat` text to a job graph. The text is read in pieces; linear in its length.
 
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::names::{Name, Names};
@@ -105,13 +106,8 @@ impl Document {
                 return Err(place::error(Format::WfFormat, "workflow", message));
             }
         };
-        let mut executed: Vec<Option<Measured>> = Vec::new();
-        executed.resize_with(self.names.len(), || None);
-        for (id, measured) in self.executed {
-            executed[id.index()] = Some(measured);
-        }
         let graph = Graph { builder: self.builder, names: self.names, by_name, path: section.path };
-        graph.build(section, executed)
+        graph.build(section, self.executed)
     }
 }
 
@@ -143,19 +139,26 @@ struct Graph {
 }
 
 impl Graph {
-    fn build(mut self, section: Section, mut executed: Vec<Option<Measured>>) -> Result<JobGraph> {
+    fn build(mut self, mut section: Section, mut executed: Vec<(Name, Measured)>) -> Result<JobGraph> {
         let meanings = self.meanings(&section.tasks);
-        let mut links = Vec::with_capacity(section.tasks.len());
-        for (index, text) in section.tasks.into_iter().enumerate() {
-            links.push((text.parents.clone(), text.children.clone()));
-            let (name, _) = self.names_of(&text);
-            let executed = name.and_then(|name| executed[name.index()].take());
-            self.add_task(index, text, executed)?;
+        let mut execution = vec![usize::MAX; self.names.len()]; // of each name the last
+        for (at, (name, _)) in executed.iter().enumerate() {
+            execution[name.index()] = at;
         }
-        drop(executed);
-        for (index, (parents, children)) in links.into_iter().enumerate() {
-            self.add_parents(index, &section.links[parents], &meanings);
-            self.add_children(index, &section.links[children], &meanings)?;
+        self.builder.reserve(section.tasks.len(), section.links.len());
+        let mut described = section.measured.into_iter().peekable();
+        for (index, text) in section.tasks.iter_mut().enumerate() {
+            let described = described.next_if(|(of, _)| *of == index);
+            let at = self.names_of(text).0.map_or(usize::MAX, |name| execution[name.index()]);
+            let executed = executed.get_mut(at).map(|(_, measured)| std::mem::take(measured));
+            let measured = described.map(|(_, measured)| measured).into_iter().chain(executed);
+            self.add_task(index, text, measured)?;
+        }
+        drop((execution, executed));
+        for (index, text) in section.tasks.into_iter().enumerate() {
+            let range = |links: Range<u32>| links.start as usize..links.end as usize;
+            self.add_parents(index, &section.links[range(text.parents)], &meanings);
+            self.add_children(index, &section.links[range(text.children)], &meanings)?;
         }
         drop((self.names, meanings, section.links));
         self.builder.build()
@@ -192,8 +195,13 @@ impl Graph {
         meanings
     }
 
-    fn add_task(&mut self, index: usize, text: TaskText, executed: Option<Measured>) -> Result<()> {
-        let (Some(name), _) = self.names_of(&text) else {
+    fn add_task(
+        &mut self,
+        index: usize,
+        text: &mut TaskText,
+        measured: impl Iterator<Item = Measured>,
+    ) -> Result<()> {
+        let (Some(name), _) = self.names_of(text) else {
             return Err(self.error(index, "expected an 'id' or a 'name'"));
         };
         let kind = match (text.category, text.name) {
@@ -206,11 +214,11 @@ impl Graph {
             kind,
             work: Work::Unknown,
             demand: None,
-            inputs: text.inputs,
-            outputs: text.outputs,
+            inputs: std::mem::take(&mut text.inputs),
+            outputs: std::mem::take(&mut text.outputs),
             run: None,
         };
-        for measured in [Some(text.measured), executed].into_iter().flatten() {
+        for measured in measured {
             task = with_measurements(task, measured).map_err(|message| self.error(index, message))?;
         }
         self.builder.task(task).map(drop)

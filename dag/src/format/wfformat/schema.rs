@@ -17,6 +17,8 @@ pub(super) struct Section {
     pub(super) tasks: Vec<TaskText>,
     /// Parents and children of all tasks.
     pub(super) links: Vec<Name>,
+    /// What tasks say of their run time, demand and command, of those that do.
+    pub(super) measured: Vec<(usize, Measured)>,
 }
 
 /// A task of any section and version.
@@ -25,15 +27,15 @@ pub(super) struct TaskText {
     pub(super) name: Option<Name>,
     pub(super) id: Option<Name>,
     pub(super) category: Option<Name>,
-    pub(super) parents: Range<usize>,
-    pub(super) children: Range<usize>,
+    /// Among the links of the section. As many as bytes of a text at most, fewer than 2^32.
+    pub(super) parents: Range<u32>,
+    pub(super) children: Range<u32>,
     pub(super) inputs: Vec<FileId>,
     pub(super) outputs: Vec<FileId>,
-    pub(super) measured: Measured,
 }
 
 /// What one section tells of a task's run time, demand and command.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 pub(super) struct Measured {
     pub(super) seconds: Option<f64>,
     pub(super) cores: Option<f64>,
@@ -94,12 +96,16 @@ impl<'a> PartReader<'a> {
         if json.null()? {
             return Ok(None);
         }
-        let mut section = Section { path, tasks: Vec::new(), links: Vec::new() };
+        let mut section = Section { path, tasks: Vec::new(), links: Vec::new(), measured: Vec::new() };
         json.list(|json| {
-            let at = Place { path, index: section.tasks.len() };
+            let index = section.tasks.len();
+            let at = Place { path, index };
             // Neighbours often share a name or a category.
-            let task = self.task(json, &TASK, at, section.tasks.last(), &mut section.links)?;
+            let (task, measured) = self.task(json, &TASK, at, section.tasks.last(), &mut section.links)?;
             section.tasks.push(task);
+            if measured != Measured::default() {
+                section.measured.push((index, measured));
+            }
             Ok(())
         })?;
         Ok(Some(section))
@@ -111,14 +117,15 @@ impl<'a> PartReader<'a> {
         json: &mut Json,
         described: &[TaskText],
     ) -> Result<Vec<(Name, Measured)>> {
-        let (mut executed, mut index) = (Vec::new(), 0);
+        let (mut executed, mut index) = (Vec::with_capacity(described.len()), 0);
         if json.null()? {
             return Ok(executed);
         }
         json.list(|json| {
             let at = Place { path: "workflow.execution.tasks", index };
-            let task = self.task(json, &EXECUTED, at, described.get(index), &mut Vec::new())?;
-            executed.extend(task.id.map(|id| (id, task.measured)));
+            let like = described.get(index);
+            let (task, measured) = self.task(json, &EXECUTED, at, like, &mut Vec::new())?;
+            executed.extend(task.id.map(|id| (id, measured)));
             index += 1;
             Ok(())
         })?;
@@ -134,8 +141,8 @@ impl<'a> PartReader<'a> {
         at: Place,
         like: Option<&TaskText>,
         links: &mut Vec<Name>,
-    ) -> Result<TaskText> {
-        let mut task = TaskText::default();
+    ) -> Result<(TaskText, Measured)> {
+        let (mut task, mut measured) = (TaskText::default(), Measured::default());
         let (mut seconds, mut cores, mut kilobytes) = (None, None, None); // as old versions say them
         json.object(members, |json, member| {
             if json.null()? {
@@ -151,36 +158,35 @@ impl<'a> PartReader<'a> {
                 "inputFiles" => self.files_by_name(json, &mut task.inputs)?,
                 "outputFiles" => self.files_by_name(json, &mut task.outputs)?,
                 "files" => self.linked_files(json, at, &mut task)?,
-                "runtimeInSeconds" => task.measured.seconds = Some(json.number()?),
-                "coreCount" => task.measured.cores = Some(json.number()?),
-                "memoryInBytes" => task.measured.memory = Some(json.number()?),
+                "runtimeInSeconds" => measured.seconds = Some(json.number()?),
+                "coreCount" => measured.cores = Some(json.number()?),
+                "memoryInBytes" => measured.memory = Some(json.number()?),
                 "runtime" => seconds = Some(json.number()?),
                 "cores" => cores = Some(json.number()?),
                 "memory" => kilobytes = Some(json.number()?),
-                "command" => task.measured.command = command(json)?,
-                _ => task.measured.mdts = Some(Box::new(json.parsed()?)),
+                "command" => measured.command = command(json)?,
+                _ => measured.mdts = Some(Box::new(json.parsed()?)),
             }
             Ok(())
         })?;
         if task.name.or(task.id).is_none() {
             return Err(at.error("expected an 'id' or a 'name'"));
         }
-        let measured = &mut task.measured;
         measured.seconds = measured.seconds.or(seconds);
         measured.cores = measured.cores.or(cores);
         measured.memory = measured.memory.or(kilobytes.map(|kilobytes: f64| kilobytes * 1000.0));
         task.inputs.shrink_to_fit();
         task.outputs.shrink_to_fit();
-        Ok(task)
+        Ok((task, measured))
     }
 
-    fn links(&mut self, json: &mut Json, links: &mut Vec<Name>) -> Result<Range<usize>> {
-        let begin = links.len();
+    fn links(&mut self, json: &mut Json, links: &mut Vec<Name>) -> Result<Range<u32>> {
+        let begin = links.len() as u32;
         json.list(|json| {
             links.push(self.names.of(&json.text()?));
             Ok(())
         })?;
-        Ok(begin..links.len())
+        Ok(begin..links.len() as u32)
     }
 
     fn files_by_name(&mut self, json: &mut Json, files: &mut Vec<FileId>) -> Result<()> {
