@@ -44,7 +44,7 @@ seed
 
 fuzz() {
   "$tools/bin/schemathesis" --config-file "$1" run "http://$address/openapi.json" -H "Authorization: Bearer $token" \
-    --max-time "$2" --request-timeout 10 --continue-on-failure --no-color
+    --max-time "$2" --request-timeout 20 --continue-on-failure --no-color
 }
 fuzz "$here/service_fuzz.toml" $((seconds / 2))
 fuzz "$here/service_fuzz_named.toml" $((seconds - seconds / 2))

@@ -335,7 +335,8 @@ async fn numbers_for_operators() -> Outcome {
         "mdts_node_running{node=\"a \\\"node\\\"\"} 1",
         "mdts_node_queued{node=\"a \\\"node\\\"\"} 1",
         "mdts_predictor_samples 1",
-        "mdts_decision_seconds_count 2",
+        "mdts_decision_steps_total 3",
+        "mdts_decision_seconds_count 3",
         "mdts_requests_total{method=\"POST\",path=\"/v1/jobs/{job}/place\",status=\"200\"} 2",
         "mdts_request_seconds_count{method=\"POST\",path=\"/v1/jobs/{job}/place\"} 2",
     ] {

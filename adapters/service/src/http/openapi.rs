@@ -6,7 +6,7 @@ use utoipa::OpenApi;
 use super::{jobs, nodes, operation, place};
 
 /// Names have no control characters.
-const NAME: &str = "^\\P{Cc}+$";
+const NAME: &str = r"^[^\u0000-\u001F\u007F-\u009F]+$";
 
 /// Collects all paths.
 #[derive(OpenApi)]
@@ -68,7 +68,7 @@ pub fn openapi() -> Value {
 
 /// Adds to a call what all calls have in common: headers, and the problems that each can meet.
 fn complete(path: &str, method: &str, call: &mut Value) {
-    let is_change = method != "get";
+    let is_change = method != "get" && !path.contains("heartbeat");
     let bodies = matches!(method, "post" | "put" | "delete");
     let problem = json!({"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
     let mut common = vec![
@@ -84,6 +84,9 @@ fn complete(path: &str, method: &str, call: &mut Value) {
             (413, "The request is too large"),
             (422, "The request can be read but not used"),
         ]);
+    }
+    if path.ends_with("/grants") {
+        common.push((422, "The request can be read but not used"));
     }
     if is_graph(path) {
         common.push((415, "The format is not known"));
@@ -105,7 +108,7 @@ fn complete(path: &str, method: &str, call: &mut Value) {
     if is_change {
         let header = |name: &str, description: &str, most: usize| {
             json!({"name": name, "in": "header", "required": false, "description": description,
-                "schema": {"type": "string", "minLength": 1, "maxLength": most, "pattern": "^[!-~]+$"}})
+                "schema": {"type": "string", "minLength": 1, "maxLength": most, "pattern": "^[!-~]([ -~]*[!-~])?$"}})
         };
         let key = header("Idempotency-Key", "Sent again with the same key a request has one effect", 200);
         let client = header("Mdts-Client", "Whose it is; keys are known per client", 200);
@@ -116,6 +119,11 @@ fn complete(path: &str, method: &str, call: &mut Value) {
             .as_array_mut()
             .into_iter()
             .for_each(|list| list.extend([key.clone(), client.clone()]));
+    }
+    for parameter in call.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+        if parameter["name"] == "after" {
+            parameter["schema"] = json!({"type": "integer", "minimum": 0, "maximum": u64::MAX});
+        }
     }
     if call["requestBody"].is_object() && !is_graph(path) {
         call["requestBody"]["required"] = json!(false);
