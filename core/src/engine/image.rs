@@ -94,7 +94,8 @@ impl State {
             let id = JobId::new(state.jobs.len());
             let Some(instance) = instance(id) else { return Ok(None) };
             let fits = job.tasks.len() == instance.tasks() && instance.nodes() == cluster.len();
-            if !fits && !(job.closed && image.on_demand) {
+            let needs_none = job.closed && image.on_demand;
+            if !fits && !needs_none {
                 return Ok(None);
             }
             if !job.closed {

@@ -71,7 +71,7 @@ pub(super) async fn run(socket: &str, seconds: usize) -> Outcome {
     }
     let (client, of_nodes) = (Client::unix(socket), times.clone());
     tasks.spawn(async move { nodes(&client, &of_nodes, end).await });
-    let mut minutes = tokio::time::interval(Duration::from_secs(60));
+    let mut minutes = tokio::time::interval(Duration::from_mins(1));
     minutes.tick().await;
     let mut minute = 0;
     loop {

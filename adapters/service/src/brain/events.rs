@@ -156,9 +156,8 @@ fn event(run: TaskRun, what: What) -> Event {
     match what {
         What::Started => Event::Started(run),
         What::Finished => Event::Finished(run),
-        What::Failed => Event::Failed(run),
         What::Interrupted if run.attempt < MOST_INTERRUPTED => Event::Interrupted(run),
-        What::Interrupted => Event::Failed(run),
+        What::Failed | What::Interrupted => Event::Failed(run),
     }
 }
 

@@ -238,10 +238,8 @@ impl Brain {
             let new = tasks.iter().copied().filter(is_new).collect();
             return Ok((tasks, new));
         }
-        let is_meant = |task: &TaskId| match place.ahead {
-            true => is_open(task),
-            false => state.phase(job, *task) == Phase::Ready,
-        };
+        let is_ready = |task: &TaskId| state.phase(job, *task) == Phase::Ready;
+        let is_meant = |task: &TaskId| if place.ahead { is_open(task) } else { is_ready(task) };
         let (new, old): (Vec<TaskId>, Vec<TaskId>) = entry.flat.tasks().filter(is_meant).partition(is_new);
         let mut told: Vec<TaskId> = new.iter().chain(&old).copied().take(MOST_ANSWERS).collect();
         told.sort_unstable();

@@ -82,8 +82,8 @@ impl Story {
     }
 
     /// Registers one node.
-    fn register(&mut self, now: f64, name: &str, spec: NodeSpec) -> Result<(), Problem> {
-        self.tell(now, Change::nodes([(&name.to_owned(), &spec)])).map(drop)
+    fn register(&mut self, now: f64, name: &str, spec: &NodeSpec) -> Result<(), Problem> {
+        self.tell(now, Change::nodes([(&name.to_owned(), spec)])).map(drop)
     }
 
     fn remove(&mut self, now: f64, name: &str) -> Result<(), Problem> {
@@ -292,8 +292,8 @@ fn changing_nodes() -> Result<Story, Problem> {
     story.report(1.0, done, 0, 1, What::Finished)?;
     story.submit_text(1.0, "tasks: [{name: b, times: {m0: 1, m1: 2}}, {name: c, times: {m1: 2}}]", 0.0)?;
     story.remove(2.0, "m1")?;
-    story.register(3.0, "m2", NodeSpec::default())?;
-    story.register(4.0, "m0", NodeSpec { speed: 3.0, ..NodeSpec::default() })?;
+    story.register(3.0, "m2", &NodeSpec::default())?;
+    story.register(4.0, "m0", &NodeSpec { speed: 3.0, ..NodeSpec::default() })?;
     Ok(story)
 }
 
@@ -325,12 +325,12 @@ fn what_was_told_of_nodes_stays_true() -> Result<(), Problem> {
     let job = story.submit_text(0.0, "tasks: [{name: a, work: 1}]", 0.0)?;
     story.report(1.0, job, 0, 1, What::Finished)?;
     story.remove(2.0, "m0")?;
-    story.register(3.0, "new", NodeSpec::default())?;
+    story.register(3.0, "new", &NodeSpec::default())?;
     assert_eq!(story.brain.grants(job.into(), 0)?.grants[0].node, "m0");
     assert_eq!(story.brain.task_views(job.into(), 0)?.tasks[0].node.as_deref(), Some("m0"));
     let numbers = story.brain.nodes.len();
     story.tell(4.0, Change::Forgotten(vec![job]))?;
-    story.register(5.0, "newer", NodeSpec::default())?;
+    story.register(5.0, "newer", &NodeSpec::default())?;
     assert_eq!(story.brain.nodes.len(), numbers, "nothing tells of m0 any more");
     Ok(())
 }
@@ -338,7 +338,7 @@ fn what_was_told_of_nodes_stays_true() -> Result<(), Problem> {
 #[test]
 fn lost_nodes_are_forgotten_in_time() -> Result<(), Problem> {
     let mut story = Story::new("eft", &[1.0])?;
-    story.register(0.0, "short", NodeSpec { lease_seconds: Some(1.0), ..NodeSpec::default() })?;
+    story.register(0.0, "short", &NodeSpec { lease_seconds: Some(1.0), ..NodeSpec::default() })?;
     for (now, left) in [(2.0, 2), (50.0, 2), (102.0, 1)] {
         story.brain.set_now(now);
         for change in story.brain.due() {
@@ -379,10 +379,10 @@ fn jobs_that_have_ended_hold_no_old_cluster() -> Result<(), Problem> {
     let mut story = Story::new("eft", &[1.0])?;
     let job = story.submit_text(0.0, "tasks: [{name: a, work: 1}]", 0.0)?;
     let old = story.brain.cluster.as_ref().map(std::sync::Arc::downgrade);
-    story.register(1.0, "new", NodeSpec::default())?;
+    story.register(1.0, "new", &NodeSpec::default())?;
     story.report(2.0, job, 0, 1, What::Finished)?;
     let new = story.brain.cluster.as_ref().map(std::sync::Arc::downgrade);
-    story.register(3.0, "newer", NodeSpec::default())?;
+    story.register(3.0, "newer", &NodeSpec::default())?;
     for cluster in [old, new] {
         assert!(cluster.is_some_and(|cluster| cluster.upgrade().is_none()), "nobody needs it");
     }
