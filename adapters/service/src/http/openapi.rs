@@ -120,7 +120,7 @@ fn complete(path: &str, method: &str, call: &mut Value) {
             .into_iter()
             .for_each(|list| list.extend([key.clone(), client.clone()]));
     }
-    for parameter in call["parameters"].as_array_mut().into_iter().flatten() {
+    for parameter in call.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         if parameter["name"] == "after" {
             parameter["schema"] = json!({"type": "integer", "minimum": 0, "maximum": u64::MAX});
         }
