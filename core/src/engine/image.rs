@@ -94,7 +94,7 @@ impl State {
             let id = JobId::new(state.jobs.len());
             let Some(instance) = instance(id) else { return Ok(None) };
             let fits = job.tasks.len() == instance.tasks() && instance.nodes() == cluster.len();
-            if !fits && !(job.closed && image.on_demand) {
+            if !(fits || job.closed && image.on_demand) {
                 return Ok(None);
             }
             if !job.closed {
