@@ -97,7 +97,7 @@ pub(super) async fn heartbeats(State(shared): State<Arc<Shared>>, request: Reque
 
 /// Place nothing more on a node; what runs there goes on.
 #[utoipa::path(post, path = "/v1/nodes/{node}/drain", tag = "nodes", params(("node" = String, Path)),
-    responses((status = 200, body = Node), (status = 404, body = Problem)))]
+    responses((status = 200, body = Node), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub(super) async fn drain(State(shared): State<Arc<Shared>>, name: Name, request: Request) -> Told {
     told(&shared, name, request, |node| Change::NodeDrained(node.get())).await
 }

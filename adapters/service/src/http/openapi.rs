@@ -57,6 +57,9 @@ pub fn openapi() -> Value {
         offers[field]["additionalProperties"]["maximum"] = json!(high);
     }
     document["components"]["schemas"]["Registration"]["properties"]["nodes"]["propertyNames"] = name;
+    if let Some(body) = document["components"]["schemas"]["Call"]["properties"]["body"].as_object_mut() {
+        body.retain(|key, _| key == "description"); // any JSON, or a text
+    }
     let paths = document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.iter_mut());
     for (path, methods) in paths {
         for (method, call) in methods.as_object_mut().into_iter().flat_map(|methods| methods.iter_mut()) {
