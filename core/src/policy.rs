@@ -44,6 +44,22 @@ pub trait Placer: Debug + Send {
     fn watches_progress(&self) -> bool {
         false
     }
+
+    /// Takes note of a decision step of the past, which was decided so and is not decided again: a journal is replayed. A
+    /// policy that learns from its steps learns here what it has learnt then. By default nothing is noted.
+    fn replayed(&mut self, step: &Step<'_>, decisions: &[Decision]) {
+        _ = (step, decisions);
+    }
+
+    /// What was learnt from jobs so far, as bytes to keep beside a snapshot of the engine; none if nothing is learnt.
+    fn memory(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Knows again what was kept. Bytes that another policy kept are passed over.
+    fn recall(&mut self, memory: &[u8]) {
+        _ = memory;
+    }
 }
 
 impl<P: Placer + ?Sized> Placer for Box<P> {
@@ -54,6 +70,18 @@ impl<P: Placer + ?Sized> Placer for Box<P> {
     fn watches_progress(&self) -> bool {
         (**self).watches_progress()
     }
+
+    fn replayed(&mut self, step: &Step<'_>, decisions: &[Decision]) {
+        (**self).replayed(step, decisions);
+    }
+
+    fn memory(&self) -> Vec<u8> {
+        (**self).memory()
+    }
+
+    fn recall(&mut self, memory: &[u8]) {
+        (**self).recall(memory);
+    }
 }
 
 impl<P: Placer + ?Sized> Placer for &mut P {
@@ -63,6 +91,18 @@ impl<P: Placer + ?Sized> Placer for &mut P {
 
     fn watches_progress(&self) -> bool {
         (**self).watches_progress()
+    }
+
+    fn replayed(&mut self, step: &Step<'_>, decisions: &[Decision]) {
+        (**self).replayed(step, decisions);
+    }
+
+    fn memory(&self) -> Vec<u8> {
+        (**self).memory()
+    }
+
+    fn recall(&mut self, memory: &[u8]) {
+        (**self).recall(memory);
     }
 }
 

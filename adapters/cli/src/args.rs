@@ -3,10 +3,15 @@
 use std::io;
 
 use clap::{ArgAction, Parser};
-use tracing_subscriber::EnvFilter;
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::commands::Command;
 use crate::error::{Error, Result};
+use crate::otlp::{self, Exporter};
 use crate::settings;
 
 /// Plans, compares and runs workflows on unequal machines.
@@ -29,11 +34,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Sends the log to standard error.
+    /// Sends the log to standard error, and spans to a collector if one is named, until what is returned is dropped.
     ///
     /// # Errors
-    /// [`Error::Usage`] if `MDTS_LOG` is no filter.
-    pub(crate) fn start_log(&self) -> Result<()> {
+    /// [`Error::Usage`] if `MDTS_LOG` is no filter or the collector has no address.
+    pub(crate) fn start_log(&self) -> Result<Option<Exporter>> {
         let level = match (self.quiet, self.verbose) {
             (true, _) => "error",
             (_, 0) => "warn",
@@ -45,10 +50,14 @@ impl Args {
         let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(level)).map_err(|e| {
             Error::Usage(format!("MDTS_LOG: {e}; write for example info, or mdts_core=debug"))
         })?;
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time();
+        let log = tracing_subscriber::fmt::layer().with_writer(io::stderr).without_time();
         // Where standard error is closed nobody is left to tell, and a panic would end whoever has something to say.
         let log = log.log_internal_errors(false);
-        log.with_target(false).with_ansi(io::IsTerminal::is_terminal(&io::stderr())).init();
-        Ok(())
+        let log = log.with_target(false).with_ansi(io::IsTerminal::is_terminal(&io::stderr()));
+        let (spans, exporter) = self.command.collector().map(otlp::begin).transpose()?.unzip();
+        let of_service = Targets::new().with_target("mdts_service", Level::DEBUG);
+        let spans = spans.map(|spans| spans.with_filter(of_service));
+        tracing_subscriber::registry().with(log.with_filter(filter)).with(spans).init();
+        Ok(exporter)
     }
 }

@@ -14,6 +14,7 @@ mod input;
 mod interrupt;
 mod journal;
 mod life;
+mod otlp;
 mod output;
 mod plot;
 mod policy;
@@ -42,7 +43,12 @@ fn main() -> ExitCode {
         }
         Err(help) => help.exit(),
     };
-    match args.start_log().and_then(|()| commands::carry_out(&args)) {
+    let outcome = args.start_log().and_then(|exporter| {
+        let code = commands::carry_out(&args);
+        drop(exporter);
+        code
+    });
+    match outcome {
         Ok(code) => code,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,6 +1,7 @@
 //! `mdts serve` as a process: killed at random moments under load, nothing that it answered is lost.
 
 use std::collections::HashMap;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +11,10 @@ use std::time::{Duration, Instant};
 use mdts_service::Error;
 use mdts_service::api::{Grant, JobState, NodeSpec, Place, PlacementState, Registration, TaskEvent, What};
 use mdts_service::client::{Client, Submission};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
-const KILLS: usize = 100;
+/// Kills, and bytes of records after which a snapshot takes their place.
+const STORIES: [(usize, &str); 2] = [(100, "64MiB"), (60, "2KiB")];
 const CLIENTS: usize = 4;
 /// Nothing in this test waits longer.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -22,9 +25,10 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 struct Service(Child);
 
 impl Service {
-    fn start(folder: &Path) -> Outcome<Self> {
+    fn start(folder: &Path, snapshot_after: &str) -> Outcome<Self> {
         let child = Command::new(env!("CARGO_BIN_EXE_mdts"))
             .args(["serve", "--quiet", "--socket", "s", "--journal", "state", "--node-lease", "0"])
+            .args(["--snapshot-after", snapshot_after])
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -138,9 +142,21 @@ fn remember(told: &Mutex<Told>, job: &str, task: &str, attempt: u32, node: &str)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_was_answered_is_lost_when_the_service_is_killed() -> Outcome {
+    let [(kills, snapshot_after), _] = STORIES;
+    story(kills, snapshot_after).await
+}
+
+/// Snapshots are made at every look after leases, so that some kills meet one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_when_the_service_is_killed_while_it_makes_snapshots() -> Outcome {
+    let [_, (kills, snapshot_after)] = STORIES;
+    story(kills, snapshot_after).await
+}
+
+async fn story(kills: usize, snapshot_after: &str) -> Outcome {
     let folder = tempfile::tempdir()?;
     let socket = folder.path().join("s");
-    let mut service = Service::start(folder.path())?;
+    let mut service = Service::start(folder.path(), snapshot_after)?;
     let nodes =
         (0..4).map(|i| (format!("m{i}"), NodeSpec { speed: f64::from(i + 1), ..NodeSpec::default() }));
     let nodes = Registration { nodes: nodes.collect() };
@@ -155,11 +171,16 @@ async fn nothing_that_was_answered_is_lost_when_the_service_is_killed() -> Outco
         })
         .collect();
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..KILLS {
+    for _ in 0..kills {
         insist(|| client.nodes()).await?;
-        tokio::time::sleep(Duration::from_millis(dice.below(60))).await;
+        tokio::time::sleep(Duration::from_millis(if snapshot_after == "2KiB" {
+            150 + dice.below(150)
+        } else {
+            dice.below(60)
+        }))
+        .await;
         service.kill()?;
-        service = Service::start(folder.path())?;
+        service = Service::start(folder.path(), snapshot_after)?;
     }
     stop.store(true, Ordering::Relaxed);
     for worker in workers {
@@ -190,6 +211,54 @@ async fn nothing_that_was_answered_is_lost_when_the_service_is_killed() -> Outco
             "{name} {count}: {text}"
         );
     }
-    println!("{KILLS} kills: {} jobs, {} tasks", told.jobs.len(), told.finished);
+    println!("{kills} kills: {} jobs, {} tasks", told.jobs.len(), told.finished);
+    Ok(())
+}
+
+#[tokio::test]
+async fn ten_thousand_connections() -> Outcome {
+    const MOST: u64 = 10_000;
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files)?;
+    // Where fewer files may be open, as many as go, and the service takes fewer as well.
+    let files = files.maximum.unwrap_or(u64::MAX);
+    let most = MOST.min(files.saturating_sub(200));
+    let folder = tempfile::tempdir()?;
+    let socket = folder.path().join("s");
+    let service = Service::start(folder.path(), "64MiB")?;
+    let client = Client::unix(&socket);
+    insist(|| client.nodes()).await?;
+    let memory = || -> Outcome<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", service.0.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? / 1024)
+    };
+    let before = memory()?;
+    let path = socket.clone();
+    let streams = tokio::task::spawn_blocking(move || {
+        (0..most).map(|_| std::os::unix::net::UnixStream::connect(&path)).collect::<Result<Vec<_>, _>>()
+    });
+    let mut streams = tokio::time::timeout(DEADLINE, streams).await???;
+    let answers = |stream: &mut std::os::unix::net::UnixStream| -> Outcome<bool> {
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")?;
+        let mut answer = [0; 15];
+        stream.read_exact(&mut answer)?;
+        Ok(&answer == b"HTTP/1.1 200 OK")
+    };
+    // One connection is that of `client`; the last ones of the others may have to wait for room.
+    let last = streams.len() - 100;
+    for at in [0, 1, last / 2, last] {
+        assert!(answers(&mut streams[at])?, "connection {at}");
+    }
+    let taken = memory()?.saturating_sub(before);
+    println!("{most} connections take {taken} MiB");
+    assert!(taken < 400, "{taken} MiB");
+    insist(|| client.nodes()).await?;
+    drop(streams);
+    let begin = Instant::now();
+    assert!(answers(&mut std::os::unix::net::UnixStream::connect(&socket)?)?);
+    assert!(begin.elapsed() < DEADLINE);
     Ok(())
 }

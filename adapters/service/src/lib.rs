@@ -16,9 +16,11 @@
 pub mod api;
 mod brain;
 pub mod client;
+mod commit;
 pub mod demo;
 mod desk;
 mod error;
+mod histogram;
 mod http;
 mod keys;
 mod options;

@@ -26,10 +26,15 @@ pub struct Options {
     pub keep: Duration,
     /// See [`Options::keep`].
     pub keep_tasks: usize,
+    /// What the graphs of all jobs may take, in bytes and by estimate: beyond it jobs are refused, and beyond half of it those
+    /// that have ended are forgotten.
+    pub most_bytes: usize,
     /// Folder in which everything is recorded; none: a restarted service knows nothing.
     pub journal: Option<PathBuf>,
     /// What records survive.
     pub durability: Durability,
+    /// After so many bytes of records a snapshot takes their place.
+    pub snapshot_after: u64,
 }
 
 impl Default for Options {
@@ -42,8 +47,10 @@ impl Default for Options {
             job_lease: Duration::from_mins(5),
             keep: Duration::from_mins(10),
             keep_tasks: 100_000,
+            most_bytes: 1 << 30,
             journal: None,
             durability: Durability::Process,
+            snapshot_after: 64 << 20,
         }
     }
 }
@@ -59,13 +66,14 @@ pub struct Listen {
     pub token: Option<String>,
     /// Certificate and key for TLS on the TCP address.
     pub tls: Option<Tls>,
-    /// Most connections at a time; others wait to be accepted.
+    /// Most connections at a time, by socket and address each; others wait to be accepted. Of the files that the process may
+    /// open, a few are kept for other things.
     pub connections: usize,
-    /// Largest body of a graph, in bytes; other bodies may have 1 MiB.
+    /// Largest body of a graph, in bytes, packed and unpacked; other bodies may have 1 MiB.
     pub largest_graph: usize,
-    /// Within which a request's head, and then its body, must arrive.
+    /// Within which a request's body must arrive, and within which something of an answer must be taken.
     pub patience: Duration,
-    /// After which a connection without a request is closed.
+    /// After which a connection without a request, or without a whole head of one, is closed.
     pub idle: Duration,
 }
 

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{DEADLINE, DIAMOND, Outcome, Service, node, status, submit};
-use mdts_service::client::{Client, Submission};
+use hyper::Method;
+use mdts_service::api::{Batch, BatchAnswer, Call, Place};
+use mdts_service::client::{Client, Submission, blocking};
 use mdts_service::{Desk, Error, Listen, Options, Server, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -131,6 +133,14 @@ async fn tcp_needs_the_token() -> Outcome {
     }
     assert_eq!(Client::tcp(&at, TOKEN).nodes().await?.nodes, []);
     let mut stream = TcpStream::connect(&at).await?;
+    let request = format!(
+        "GET /v1/nodes HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: bearer {TOKEN}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    assert!(answer.starts_with("HTTP/1.1 200"), "the scheme has no case: {answer}");
+    let mut stream = TcpStream::connect(&at).await?;
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
@@ -180,14 +190,20 @@ async fn many_connections() -> Outcome {
     for _ in 0..CLIENTS {
         streams.push(tokio::time::timeout(DEADLINE, UnixStream::connect(&service.socket)).await??);
     }
+    let get = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    streams[300].write_all(get).await?;
+    let mut first = [0; 1];
+    let waits = tokio::time::timeout(Duration::from_millis(300), streams[300].read_exact(&mut first)).await;
+    assert!(waits.is_err(), "one more than the limit waits");
     let mut answered = 0;
     for stream in &mut streams[..300] {
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
+        stream.write_all(get).await?;
         let mut answer = Vec::new();
         tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await??;
         answered += usize::from(answer.starts_with(b"HTTP/1.1 200"));
     }
     assert_eq!(answered, 300);
+    tokio::time::timeout(DEADLINE, streams[300].read_exact(&mut first)).await??;
     let answer = submit(&service.client(), DIAMOND).await;
     assert_eq!(status(answer), 409, "those that waited were let in");
     drop(streams);
@@ -214,6 +230,204 @@ async fn sockets_are_taken_over_from_the_dead_only() -> Outcome {
     assert!(Server::bind(open()?, listen(&stale)).is_ok());
     let how = Submission::default();
     assert_eq!(status(service.client().submit(DIAMOND, &how).await), 409);
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn announced_bodies_keep_nobody_out() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let mut silent = Vec::new();
+    for _ in 0..16 {
+        let mut stream = UnixStream::connect(&service.socket).await?;
+        let head = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 67108864\r\n\r\n{";
+        stream.write_all(head.as_bytes()).await?;
+        silent.push(stream);
+    }
+    let long = format!("tasks: [{{name: a, work: 1, command: [x{}]}}]", "x".repeat(3 << 20));
+    let answer = tokio::time::timeout(Duration::from_secs(20), submit(&client, &long)).await?;
+    assert_eq!(answer?, "j0", "a large graph of somebody else is read meanwhile");
+    drop(silent);
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn heads_and_bodies_that_trickle_in() -> Outcome {
+    let listen = Listen {
+        patience: Duration::from_millis(500),
+        idle: Duration::from_millis(500),
+        ..Listen::default()
+    };
+    let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
+    let head = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\nConnection: close\r\n\r\n";
+    for (first, drop_of, status) in [("GET / HTTP/1.1\r\n", "x", None), (head, " ", Some("HTTP/1.1 408"))] {
+        let mut stream = UnixStream::connect(&service.socket).await?;
+        stream.write_all(first.as_bytes()).await?;
+        let trickle = async {
+            // Ten times as long as the service puts up with.
+            for _ in 0..100 {
+                if stream.write_all(drop_of.as_bytes()).await.is_err() {
+                    return true;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            false
+        };
+        assert!(trickle.await, "the service hangs up");
+        if let Some(status) = status {
+            let mut answer = vec![0; status.len()];
+            stream.read_exact(&mut answer).await?;
+            assert_eq!(String::from_utf8_lossy(&answer), status);
+        }
+    }
+    // A client that has said all, and shuts that side down.
+    let mut stream = UnixStream::connect(&service.socket).await?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await?;
+    stream.shutdown().await?;
+    let mut answer = Vec::new();
+    tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await??;
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn answers_that_nobody_takes() -> Outcome {
+    let listen = Listen { patience: Duration::from_millis(500), ..Listen::default() };
+    let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
+    let mut stream = UnixStream::connect(&service.socket).await?;
+    let request = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n";
+    let flood = async {
+        loop {
+            if let Err(error) = stream.write_all(request).await {
+                return error;
+            }
+        }
+    };
+    let error = tokio::time::timeout(DEADLINE, flood).await?;
+    assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "the service hangs up");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn texts_that_stand_for_more() -> Outcome {
+    let listen = Listen { largest_graph: 2 << 20, ..Listen::default() };
+    let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut packed, b"tasks: [{name: a}]\n")?;
+    std::io::Write::write_all(&mut packed, &vec![b' '; 64 << 20])?;
+    let packed = packed.finish()?;
+    assert!(packed.len() < 100_000);
+    assert_eq!(status(client.submit(packed, &Submission::default()).await), 422);
+    let many = |letter: &str| (0..3000).map(|i| format!("{letter}{i}")).collect::<Vec<_>>().join(" ");
+    let dense = format!("digraph {{ {{ {} }} -> {{ {} }} }}", many("a"), many("b"));
+    assert_eq!(status(submit(&client, &dense).await), 413, "nine million dependencies");
+    let name = "n".repeat(1 << 20);
+    assert_eq!(status(submit(&client, &format!("tasks: [{{name: {name}}}]")).await), 422);
+    let resources: Vec<String> = (0..500).map(|i| format!("\"r{i}\": 1")).collect();
+    let body = format!("{{\"nodes\": {{\"x\": {{\"resources\": {{{}}}}}}}}}", resources.join(", "));
+    expect(&raw(&service.socket, &post("/v1/nodes", &body)).await?, 422, "resources");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn batches_are_bounded_and_count_once() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let tasks: Vec<String> =
+        (0..1000).map(|i| format!("{{name: {}{i}, work: 1}}", "t".repeat(200))).collect();
+    let job = submit(&client, &format!("tasks: [{}]", tasks.join(", "))).await?;
+    let call = |method: &str, path: String| Call { method: method.into(), path, key: None, body: None };
+    let calls = vec![call("GET", format!("/v1/jobs/{job}/tasks")); 400];
+    let body = serde_json::to_vec(&Batch { calls })?;
+    let (status, answer) = client.exchange(&Method::POST, "/v1/batch", body.into(), None).await?;
+    assert!(status == 200 && answer.len() < 20 << 20, "{status}, {} bytes", answer.len());
+    let answers = serde_json::from_slice::<BatchAnswer>(&answer)?.answers;
+    let refused = answers.iter().filter(|answer| answer.status == 413).count();
+    assert!((1..400).contains(&refused) && answers.len() == 400, "{refused}");
+
+    let waits = ["grants?wait=9", "grants?w%61it=9"].map(|end| call("GET", format!("/v1/jobs/{job}/{end}")));
+    let answers = client.batch(&Batch { calls: waits.into() }).await?.answers;
+    assert!(answers.iter().all(|answer| answer.status == 422), "{answers:?}");
+
+    let mut submission = call("POST", "/v1/jobs".into());
+    submission.body = Some(serde_json::json!({"tasks": [{"name": "a", "work": 1}]}));
+    let batch = Batch { calls: vec![submission.clone(), submission] };
+    let once: BatchAnswer = client.send(Method::POST, "/v1/batch", Some(&batch), Some("once")).await?;
+    assert_ne!(once.answers[0].body, once.answers[1].body);
+    let again: BatchAnswer = client.send(Method::POST, "/v1/batch", Some(&batch), Some("once")).await?;
+    assert_eq!(once, again);
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_client_speaks_tls() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let write = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).map(|()| path)
+    };
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned(), "127.0.0.1".to_owned()])?;
+    let certificate = write("certificate.pem", made.cert.pem())?;
+    let tls =
+        Tls { certificate: certificate.clone(), key: write("key.pem", made.signing_key.serialize_pem())? };
+    let listen = Listen {
+        address: Some("127.0.0.1:0".parse()?),
+        token: Some(TOKEN.into()),
+        tls: Some(tls),
+        ..Listen::default()
+    };
+    let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
+    let port = service.address.map(|a| a.port()).unwrap_or_default();
+    for host in ["localhost", "127.0.0.1"] {
+        let client = Client::tls(format!("{host}:{port}"), TOKEN, &certificate)?;
+        client.register("m", &node(1.0)).await?;
+        assert_eq!(client.nodes().await?.nodes.len(), 1);
+        assert_eq!(status(Client::tls(format!("{host}:{port}"), "wrong", &certificate)?.nodes().await), 401);
+    }
+    let address = format!("localhost:{port}");
+    let (blocking, path) = (address.clone(), certificate.clone());
+    let nodes = tokio::task::spawn_blocking(move || {
+        blocking::Client::new(Client::tls(blocking, TOKEN, path)?)?.nodes().map(|nodes| nodes.nodes.len())
+    });
+    assert_eq!(nodes.await??, 1);
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
+    let stranger = write("other.pem", other.cert.pem())?;
+    let refused = Client::tls(&address, TOKEN, stranger)?.nodes().await;
+    assert!(matches!(refused, Err(Error::Client { .. })), "{refused:?}");
+    assert!(matches!(Client::tls(&address, TOKEN, folder.path().join("key.pem")), Err(Error::File { .. })));
+    assert!(Client::tls("no host:1", TOKEN, &certificate).is_err());
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_client_outlives_closed_connections() -> Outcome {
+    let listen = Listen { idle: Duration::from_millis(200), ..Listen::default() };
+    let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
+    let (socket, (done, finished)) = (service.socket.clone(), tokio::sync::oneshot::channel());
+    std::thread::spawn(move || {
+        let calls = || {
+            let client = blocking::Client::new(Client::unix(socket))?;
+            client.register("m", &node(1.0))?;
+            let job = client.submit(DIAMOND, &Submission::default())?.id;
+            client.place(&job, &Place::default())?;
+            // Nothing of the client runs meanwhile, so that it does not see that it was hung up on.
+            std::thread::sleep(Duration::from_millis(800));
+            client.events(&job, vec![common::finished("a", 1)]).map(|answer| answer.ready.len())
+        };
+        done.send(calls()).ok(); // the test waits
+    });
+    assert_eq!(tokio::time::timeout(DEADLINE, finished).await???, 2);
     service.stop().await?;
     Ok(())
 }

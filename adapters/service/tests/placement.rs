@@ -102,6 +102,60 @@ async fn a_repeated_request_has_one_effect_also_after_a_restart() -> Outcome {
 }
 
 #[tokio::test]
+async fn a_repeated_placement_is_answered_as_things_are_now() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let how = Submission { lease_seconds: Some(0.5), ..Submission::default() };
+    let first = client.submit("tasks: [{name: a, work: 9}, {name: b, work: 9, after: [a]}]", &how).await?.id;
+    let other = submit(&client, "tasks: [{name: x, work: 9}]").await?;
+    let keyed = |body: &str| Call {
+        method: "POST".into(),
+        path: format!("/v1/jobs/{first}/place"),
+        key: Some("k".into()),
+        body: serde_json::from_str(body).ok(),
+    };
+    let again = async |body: &str| {
+        let answer = client.batch(&Batch { calls: vec![keyed(body)] }).await;
+        answer.map(|answer| answer.answers[0].clone())
+    };
+    let begun = again(r#"{"tasks": ["a"]}"#).await?;
+    assert_eq!(begun.body["placements"][0]["state"], "start");
+    client.place(&other, &Place::default()).await?;
+    assert!(client.grants(&other, 0, 20.0).await?.grants[0].start, "the first client is silent for too long");
+    let now = again(r#"{"tasks": ["a"]}"#).await?;
+    assert_eq!(now.body["placements"][0]["state"], "queued", "the node is another's by now");
+    assert_eq!(client.job(&first).await?.state, JobState::Open, "its client has spoken");
+    assert_eq!(again(r#"{"tasks": ["b"]}"#).await?.status, 422, "the key was used for another request");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_is_remembered_when_nothing_changed() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let job = submit(&client, "tasks: [{name: a, work: 1}]").await?;
+    let call = |events: &str| Call {
+        method: "POST".into(),
+        path: format!("/v1/jobs/{job}/events"),
+        key: Some("k".into()),
+        body: serde_json::from_str(events).ok(),
+    };
+    let batch = Batch {
+        calls: vec![
+            call(r#"{"events": []}"#),
+            call(r#"{"events": [{"task": "a", "attempt": 1, "event": "started"}]}"#),
+        ],
+    };
+    let statuses: Vec<u16> = client.batch(&batch).await?.answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [200, 422]);
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn nodes_are_lost_drained_changed_and_removed() -> Outcome {
     let service = Service::start()?;
     let client = service.client();
@@ -195,12 +249,108 @@ async fn jobs_grow_and_are_cancelled() -> Outcome {
     let grants = client.grants(&job, placed.after, 0.0).await?;
     assert_eq!(started(&grants.grants), [("c".to_owned(), 1, "m".to_owned(), false)]);
     assert!(grants.ended);
-    client.cancel(&job).await?;
+    assert_eq!(client.cancel(&job).await?.state, JobState::Cancelled, "sent again");
+    assert_eq!(client.grants(&job, placed.after, 0.0).await?, grants, "its workers still hear of it");
+    client.forget(&job).await?;
     assert_eq!(status(client.job(&job).await), 404, "an ended job is forgotten");
     let folder = service.stop().await?;
     let service = Service::with(folder, "eft", Listen::default(), Options::default())?;
     assert_eq!(status(service.client().job(&job).await), 404);
     assert_eq!(submit(&service.client(), DIAMOND).await?, "j1");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn jobs_grow_in_every_format() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let base = "tasks: [{name: a, work: 1, outputs: [x]}]\nfiles: {x: 1MB}";
+    let dax = r#"<adag name="d"><job id="a" name="a"/><job id="b" name="b" runtime="2"/>
+        <child ref="b"><parent ref="a"/></child></adag>"#;
+    let wfformat = r#"{"name": "w", "schemaVersion": "1.5", "workflow": {"specification": {"tasks": [
+        {"name": "a", "id": "a", "parents": [], "children": ["b"], "inputFiles": [], "outputFiles": []},
+        {"name": "b", "id": "b", "parents": ["a"], "children": [], "inputFiles": [], "outputFiles": []}],
+        "files": []}}}"#;
+    let texts = [
+        ("json", r#"{"tasks": [{"name": "b", "work": 2, "after": ["a"]}]}"#),
+        ("yaml", "tasks: [{name: b, work: 2, after: [a]}]"),
+        ("toml", "[[tasks]]\nname = \"b\"\nwork = 2\nafter = [\"a\"]"),
+        ("dot", "digraph { a -> b }"),
+        ("dax", dax),
+        ("wfformat", wfformat),
+    ];
+    for (format, text) in texts {
+        for query in [format!("?format={format}"), String::new()] {
+            let job = submit(&client, base).await?;
+            let path = format!("/v1/jobs/{job}/extend{query}");
+            let (status, answer) = client.exchange(&Method::POST, &path, text.into(), None).await?;
+            assert_eq!(status, 200, "{format}: {}", String::from_utf8_lossy(&answer));
+            let view = client.job(&job).await?;
+            assert_eq!((view.tasks, view.ready, view.waiting), (2, 1, 1), "{format}");
+            assert_eq!(client.task(&job, "b").await?.why, "waits for a", "{format}");
+        }
+    }
+    let job = submit(&client, base).await?;
+    let wrong = [
+        ("dot", "digraph { a -> a2; a2 -> a }", 422),
+        ("dot", "digraph { a }", 422),
+        ("json", "{\"tasks\": 7}", 400),
+        ("yaml", "tasks: [{name: b, after: [nowhere]}]", 422),
+        ("word", "x", 415),
+        ("yaml", "tasks: [{name: wide, work: 1, gang: 2}]", 422),
+    ];
+    for (format, text, status) in wrong {
+        let path = format!("/v1/jobs/{job}/extend?format={format}");
+        let (found, answer) = client.exchange(&Method::POST, &path, text.into(), None).await?;
+        assert_eq!(found, status, "{format} {text}: {}", String::from_utf8_lossy(&answer));
+    }
+    let wide = submit(&client, "tasks: [{name: wide, work: 1, gang: 2}]").await;
+    assert!(wide.is_err_and(|error| error.to_string().contains("wants 2 nodes at once")));
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn numbers_for_operators() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("a \"node\"", &node(1.0)).await?;
+    let job = submit(&client, DIAMOND).await?;
+    client.place(&job, &Place::default()).await?;
+    client.events(&job, vec![finished("a", 1)]).await?;
+    client.place(&job, &Place::default()).await?;
+    let (_, text) = client.exchange(&Method::GET, "/metrics", bytes::Bytes::new(), None).await?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    for line in [
+        "mdts_jobs_open 1",
+        "mdts_grants_total 2",
+        "mdts_decisions_total 3",
+        "mdts_fallbacks_total 0",
+        "mdts_tasks_running 1",
+        "mdts_tasks_queued 1",
+        "mdts_nodes{state=\"ready\"} 1",
+        "mdts_nodes_busy 1",
+        "mdts_node_running{node=\"a \\\"node\\\"\"} 1",
+        "mdts_node_queued{node=\"a \\\"node\\\"\"} 1",
+        "mdts_predictor_samples 1",
+        "mdts_decision_steps_total 3",
+        "mdts_decision_seconds_count 3",
+        "mdts_requests_total{method=\"POST\",path=\"/v1/jobs/{job}/place\",status=\"200\"} 2",
+        "mdts_request_seconds_count{method=\"POST\",path=\"/v1/jobs/{job}/place\"} 2",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+    }
+    // Every number has its type, and no name stands twice.
+    let names = |prefix: &'static str| {
+        text.lines().filter_map(move |line| line.strip_prefix(prefix)?.split(' ').next())
+    };
+    let types: Vec<&str> = names("# TYPE ").collect();
+    let mut unique = types.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!((types.len(), &types), (unique.len(), &names("# HELP ").collect()));
     service.stop().await?;
     Ok(())
 }
@@ -319,5 +469,19 @@ fn the_blocking_client_does_the_same() -> Outcome {
     stop.send(()).ok();
     server.join().map_err(|_| "the service had a fault")?;
     assert!(!socket.exists(), "it takes its socket away");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_no_client_could_use_is_refused() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let long = Listen { socket: Some(folder.path().join("s".repeat(120))), ..Listen::default() };
+    let address = Some(std::net::SocketAddr::from(([127, 0, 0, 1], 0)));
+    let token = Some("two words\nand a line".to_owned());
+    for listen in [long, Listen { address, token, ..Listen::default() }] {
+        let desk = mdts_service::Desk::open(&Options::default(), mdts_policies::find("eft")?.placer(0))?;
+        let refused = mdts_service::Server::bind(desk, listen);
+        assert!(matches!(refused, Err(mdts_service::Error::Setting(_))), "{refused:?}");
+    }
     Ok(())
 }

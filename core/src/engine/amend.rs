@@ -15,7 +15,7 @@ impl State {
             (Phase::Running, Some(node)) => {
                 let run = TaskRun { job: id, task, attempt };
                 self.stop(run, node, out);
-                self.forget_place(id, task);
+                self.off_node(id, task);
             }
             (Phase::Waiting | Phase::Ready, _) => {
                 self.unplace(id, task);
@@ -59,7 +59,7 @@ impl State {
                 self.task(id, task).phase = Phase::Blocked;
                 continue;
             }
-            self.forget_place(id, task);
+            self.off_node(id, task);
             let t = self.task(id, task);
             (t.phase, t.failures) = (Phase::Waiting, 0);
             let is_ready = t.open_parents == 0;
@@ -80,11 +80,6 @@ impl State {
     fn glance(&self, job: JobId, task: TaskId) -> Option<(Phase, u32, Option<crate::NodeId>)> {
         let t = self.jobs.get(job.index())?.tasks.get(task.index())?;
         Some((t.phase, t.number, t.node))
-    }
-
-    fn forget_place(&mut self, job: JobId, task: TaskId) {
-        let t = self.task(job, task);
-        (t.node, t.staged, t.ticket) = (None, false, 0);
     }
 }
 

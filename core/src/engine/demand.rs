@@ -38,7 +38,7 @@ impl State {
         let Some(instance) = self.jobs.get(job.index()).map(|j| j.instance.clone()) else { return };
         for task in instance.graph().tasks() {
             let Some(t) = self.jobs[job.index()].tasks.get_mut(task.index()) else { break };
-            (t.asked, t.charged) = (false, false);
+            t.asked = false;
             match (t.phase, t.node) {
                 (Phase::Waiting | Phase::Ready, Some(_)) => self.unplace(job, task),
                 (Phase::Running, Some(node)) => {
@@ -54,6 +54,7 @@ impl State {
                 }
                 _ => {}
             }
+            self.task(job, task).ticket = 0;
         }
         self.jobs[job.index()].ready.clear();
         self.unplaced.remove(&job);
@@ -66,18 +67,13 @@ impl State {
     pub(super) fn drained(&mut self, node: NodeId) {
         let Some(state) = self.nodes.get_mut(node.index()).filter(|n| n.alive) else { return };
         (state.alive, state.draining) = (false, true);
-        let open: Vec<JobId> = self.open.iter().copied().collect();
-        for job in open {
-            for task in self.jobs[job.index()].instance.clone().graph().tasks() {
-                let t = self.task(job, task);
-                if t.node != Some(node) || !matches!(t.phase, Phase::Waiting | Phase::Ready) {
-                    continue;
-                }
-                let is_ready = t.phase == Phase::Ready;
+        for (job, task) in self.nodes[node.index()].tasks() {
+            let phase = self.task(job, task).phase;
+            if matches!(phase, Phase::Waiting | Phase::Ready) {
                 self.unplace(job, task);
-                if is_ready {
-                    self.make_ready(job, task);
-                }
+            }
+            if phase == Phase::Ready {
+                self.make_ready(job, task);
             }
         }
         self.call_all_steps(Trigger::NodesChanged);

@@ -93,13 +93,18 @@ impl<P: Placer> Engine<P> {
         &mut self.state
     }
 
-    /// Does once more what an engine did, without asking the policy.
+    /// Does once more what an engine did. The policy is not asked, but sees the steps that it would see; they are those
+    /// of the past if it is the policy of the past.
     ///
     /// # Errors
     /// As for [`State::repeat`].
     pub fn repeat(&mut self, record: &Record) -> Result<&[Command]> {
         self.commands.clear();
-        self.state.repeat(record, &mut self.commands)?;
+        let watched = self.policy.watches_progress();
+        let policy = &mut self.policy;
+        self.state.repeat_before(record, watched, &mut self.commands, |step, decisions| {
+            policy.replayed(step, decisions);
+        })?;
         Ok(&self.commands)
     }
 
@@ -160,13 +165,32 @@ impl State {
     /// [`crate::Error::BadDecision`] if the record is not that of an engine in this state,
     /// [`crate::Error::Unsupported`], [`crate::Error::BadSetting`] for jobs that are not for this engine.
     pub fn repeat(&mut self, record: &Record, out: &mut Vec<Command>) -> Result<()> {
+        self.repeat_before(record, false, out, |_, _| {})
+    }
+
+    /// The same; `see` is shown every decision step before its decisions, possibly none, are applied.
+    fn repeat_before(
+        &mut self,
+        record: &Record,
+        watched: bool,
+        out: &mut Vec<Command>,
+        mut see: impl FnMut(&Step<'_>, &[Decision]),
+    ) -> Result<()> {
         for event in &record.events {
             self.check(event)?;
-            self.apply(record.now, event, false, out);
+            self.apply(record.now, event, watched, out);
         }
-        while self.next_step().is_some() {}
-        for of_job in record.decisions.chunk_by(|a, b| a.0 == b.0) {
-            let decisions: Vec<Decision> = of_job.iter().map(|(_, decision)| *decision).collect();
+        let mut decided = record.decisions.chunk_by(|a, b| a.0 == b.0).peekable();
+        let plain = |of_job: &[(JobId, Decision)]| of_job.iter().map(|(_, decision)| *decision).collect();
+        while let Some((job, trigger)) = self.next_step() {
+            let of_job = decided.next_if(|of_job| of_job[0].0 == job).unwrap_or_default();
+            let decisions: Vec<Decision> = plain(of_job);
+            see(&Step::new(self, job, trigger), &decisions);
+            self.decide(job, &decisions, out)?;
+        }
+        // Steps that this policy does not ask for and the one of the past did.
+        for of_job in decided {
+            let decisions: Vec<Decision> = plain(of_job);
             self.decide(of_job[0].0, &decisions, out)?;
         }
         self.dispatch(out);

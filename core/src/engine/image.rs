@@ -5,11 +5,12 @@ use std::sync::Arc;
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
-use super::fair::{Accounts, Terms};
+use super::fair::Terms;
+use super::jobs::Jobs;
 use super::node::NodeState;
 use super::speculation::Second;
 use super::state::{Job, TaskState};
-use super::{JobId, State, TaskRun};
+use super::{JobId, Phase, State, TaskRun};
 use crate::{Cluster, Instance, plain};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,9 +23,10 @@ struct Image {
     resting: Vec<(JobId, u32, f64)>,
     staging: bool,
     on_demand: bool,
-    accounts: Accounts,
     nodes: Vec<NodeState>,
-    jobs: Vec<JobImage>,
+    /// The number of the first job, and all from there on; none for those that are forgotten.
+    first: u64,
+    jobs: Vec<Option<JobImage>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,13 +64,14 @@ impl State {
             resting: self.resting.iter().map(|(job, task, until)| (job, task.get(), until)).collect(),
             staging: self.staging,
             on_demand: self.on_demand,
-            accounts: self.accounts.clone(),
             nodes: self.nodes.clone(),
-            jobs: self.jobs.iter().map(job).collect(),
+            first: self.jobs.first() as u64,
+            jobs: self.jobs.slots().map(|slot| slot.map(job)).collect(),
         })
     }
 
-    /// The state that these bytes were made from; `None` if they do not fit the cluster or the instances of its jobs.
+    /// The state that these bytes were made from; `None` if they do not fit the cluster or the instances of its jobs. Of jobs that have
+    /// ended any instance does where tasks are placed on demand, as for [`State::retire`].
     ///
     /// # Errors
     /// What is wrong with the bytes.
@@ -87,15 +90,18 @@ impl State {
         for (job, task, until) in image.resting {
             state.resting.add(job, task.into(), until);
         }
-        (state.nodes, state.accounts, state.on_demand) = (image.nodes, image.accounts, image.on_demand);
-        for (id, job) in image.jobs.into_iter().enumerate() {
-            let id = JobId::new(id);
-            let Some(instance) = instance(id) else { return Ok(None) };
-            if job.tasks.is_empty() {
-                state.jobs.push(Job::over(instance));
+        (state.nodes, state.on_demand) = (image.nodes, image.on_demand);
+        state.jobs = Jobs::beginning_at(image.first as usize);
+        for job in image.jobs {
+            let Some(job) = job else {
+                state.jobs.push(None);
                 continue;
-            }
-            if job.tasks.len() != instance.tasks() || instance.nodes() != cluster.len() {
+            };
+            let id = JobId::new(state.jobs.len());
+            let Some(instance) = instance(id) else { return Ok(None) };
+            let fits = job.tasks.len() == instance.tasks() && instance.nodes() == cluster.len();
+            let needs_none = job.closed && image.on_demand;
+            if !fits && !needs_none {
                 return Ok(None);
             }
             if !job.closed {
@@ -104,7 +110,7 @@ impl State {
             if !job.ready.is_empty() {
                 state.unplaced.insert(id);
             }
-            state.jobs.push(Job {
+            state.jobs.push(Some(Job {
                 instance,
                 terms: job.terms,
                 tasks: job.tasks,
@@ -114,8 +120,24 @@ impl State {
                 remaining: job.remaining as usize,
                 lost: job.lost as usize,
                 closed: job.closed,
-            });
+            }));
         }
+        state.find_tasks();
         Ok(Some(state))
+    }
+
+    /// Notes which tasks are on which nodes.
+    fn find_tasks(&mut self) {
+        for job in self.open.iter().copied() {
+            let of = &self.jobs[job.index()];
+            let on_nodes = of.tasks.iter().enumerate().filter_map(|(at, t)| {
+                let is_open = matches!(t.phase, Phase::Waiting | Phase::Ready | Phase::Running);
+                t.node.filter(|_| is_open).map(|node| (node, TaskId::new(at)))
+            });
+            let seconds = of.second.iter().map(|(task, second)| (second.node, *task));
+            for (node, task) in on_nodes.chain(seconds) {
+                self.nodes[node.index()].here.insert((job, task));
+            }
+        }
     }
 }

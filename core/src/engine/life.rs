@@ -24,7 +24,7 @@ impl State {
         let task = |t: TaskId| TaskState::new(graph.parents(t).len() as u32, asked);
         let id = JobId::new(self.jobs.len());
         self.open.insert(id);
-        self.jobs.push(Job {
+        self.jobs.push(Some(Job {
             tasks: graph.tasks().map(task).collect(),
             ready: Vec::new(),
             second: BTreeMap::new(),
@@ -34,7 +34,7 @@ impl State {
             closed: false,
             terms: std::mem::take(&mut self.next_terms),
             instance: instance.clone(),
-        });
+        }));
         if let Some(progress) = instance.progress() {
             self.resume(id, progress);
         }
@@ -69,6 +69,8 @@ impl State {
                 t.phase = Phase::Running;
                 let demand = instance.demand(p.task);
                 self.nodes[p.node.index()].occupy(self.slots, demand, p.finish, weight);
+                self.nodes[p.node.index()].here.insert((id, p.task));
+                self.task(id, p.task).hold = self.hold_node(id, p.task, p.node);
                 continue;
             }
             t.phase = Phase::Done;
@@ -200,7 +202,7 @@ impl State {
         }
         if !self.leave(run) {
             let t = self.task(run.job, run.task);
-            (t.node, t.staged, t.charged) = (None, false, true);
+            (t.node, t.staged) = (None, false);
             self.make_ready(run.job, run.task);
         }
         if watched {

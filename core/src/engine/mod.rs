@@ -18,6 +18,7 @@ mod driver;
 mod event;
 mod fair;
 mod image;
+mod jobs;
 mod life;
 mod node;
 mod presence;

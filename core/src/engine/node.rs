@@ -1,16 +1,14 @@
 //! One node as the engine sees it: free capacity, queues and the estimated backlog.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use mdts_dag::TaskId;
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use super::JobId;
-use super::fair::Turn;
+use super::fair::{Queue, Ticket};
 use crate::cluster::SlotModel;
-
-/// A place in a queue: turn, serial number of the placement, then the task.
-pub(super) type Ticket = (Turn, u64, JobId, TaskId);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct NodeState {
@@ -22,9 +20,11 @@ pub(super) struct NodeState {
     pub(super) running: u32,
     /// Placed and not started.
     pub(super) waiting: u32,
-    /// Ready tasks with their data here, in the order of placement.
-    #[serde(with = "tickets")]
-    pub(super) arrivals: BTreeSet<Ticket>,
+    /// Ready tasks with their data here that start as soon as it is their turn.
+    pub(super) queue: Queue,
+    /// All tasks that are placed here and have not ended.
+    #[serde(skip)]
+    pub(super) here: FxHashSet<(JobId, TaskId)>,
     /// Tasks that start strictly in this order; tickets that are out of date are skipped.
     #[serde(with = "tickets")]
     pub(super) strict: VecDeque<Ticket>,
@@ -47,7 +47,8 @@ impl NodeState {
             free: capacity.to_vec(),
             running: 0,
             waiting: 0,
-            arrivals: BTreeSet::new(),
+            queue: Queue::default(),
+            here: FxHashSet::default(),
             strict: VecDeque::new(),
             backlog: Backlog::default(),
         }
@@ -56,6 +57,13 @@ impl NodeState {
     /// Forgets all work, as after a loss.
     pub(super) fn reset(&mut self, capacity: &[u64]) {
         *self = Self { alive: self.alive, ..Self::new(capacity) };
+    }
+
+    /// All tasks that are placed here and have not ended, in order.
+    pub(super) fn tasks(&self) -> Vec<(JobId, TaskId)> {
+        let mut tasks: Vec<_> = self.here.iter().copied().collect();
+        tasks.sort_unstable();
+        tasks
     }
 
     /// Whether a task fits now.
@@ -121,26 +129,21 @@ impl NodeState {
 mod tickets {
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use super::{Ticket, Turn};
+    use super::Ticket;
 
     pub(super) fn serialize<'a, S: Serializer, Q>(queue: &'a Q, serializer: S) -> Result<S::Ok, S::Error>
     where
         &'a Q: IntoIterator<Item = &'a Ticket>,
     {
-        let plain: Vec<(Turn, u64, u32, u32)> = queue
-            .into_iter()
-            .map(|(turn, serial, job, task)| (*turn, *serial, job.get(), task.get()))
-            .collect();
+        let plain: Vec<(u64, u32, u32)> =
+            queue.into_iter().map(|(number, job, task)| (*number, job.get(), task.get())).collect();
         serializer.collect_seq(plain)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>, Q: FromIterator<Ticket>>(
         deserializer: D,
     ) -> Result<Q, D::Error> {
-        let plain = Vec::<(Turn, u64, u32, u32)>::deserialize(deserializer)?;
-        Ok(plain
-            .into_iter()
-            .map(|(turn, serial, job, task)| (turn, serial, job.into(), task.into()))
-            .collect())
+        let plain = Vec::<(u64, u32, u32)>::deserialize(deserializer)?;
+        Ok(plain.into_iter().map(|(number, job, task)| (number, job.into(), task.into())).collect())
     }
 }

@@ -20,37 +20,30 @@ impl State {
             return;
         }
         self.nodes[node.index()].alive = false;
-        let open: Vec<JobId> = self.open.iter().copied().collect();
-        for job in open {
-            self.take_away(job, node);
+        for (job, task) in self.nodes[node.index()].tasks() {
+            self.take_away(job, task, node);
         }
         self.nodes[node.index()].reset(self.resources.capacity(node.index()));
         self.call_all_steps(Trigger::NodesChanged);
     }
 
-    /// Takes all tasks of a job from a node that is lost.
-    fn take_away(&mut self, job: JobId, node: NodeId) {
-        let seconds = self.jobs[job.index()].second.iter().filter(|(_, second)| second.node == node);
-        let seconds: Vec<TaskRun> =
-            seconds.map(|(task, second)| TaskRun { job, task: *task, attempt: second.number }).collect();
-        for run in seconds {
-            self.leave(run);
+    /// Takes a task from a node that is lost.
+    fn take_away(&mut self, job: JobId, task: TaskId, node: NodeId) {
+        let second = self.jobs[job.index()].second.get(&task).filter(|second| second.node == node);
+        if let Some(attempt) = second.map(|second| second.number) {
+            self.leave(TaskRun { job, task, attempt });
         }
-        for task in (0..self.jobs[job.index()].tasks.len()).map(TaskId::new) {
-            let t = self.task(job, task);
-            if t.node != Some(node) || matches!(t.phase, Phase::Done | Phase::Failed | Phase::Blocked) {
-                continue;
-            }
-            let (was, run) = (t.phase, TaskRun { job, task, attempt: t.number });
-            if was == Phase::Running && self.leave(run) {
-                continue;
-            }
-            let t = self.task(job, task);
-            (t.node, t.staged, t.ticket) = (None, false, 0);
-            t.charged |= was == Phase::Running; // it has paid, and keeps its turn
-            if was != Phase::Waiting {
-                self.make_ready(job, task);
-            }
+        let t = self.task(job, task);
+        if t.node != Some(node) || matches!(t.phase, Phase::Done | Phase::Failed | Phase::Blocked) {
+            return;
+        }
+        let (was, run) = (t.phase, TaskRun { job, task, attempt: t.number });
+        if was == Phase::Running && self.leave(run) {
+            return;
+        }
+        self.off_node(job, task);
+        if was != Phase::Waiting {
+            self.make_ready(job, task);
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use mdts_dag::TaskId;
 
+use super::fair::Queue;
 use super::state::{Job, Phase, State};
 use super::{Command, JobId, TaskRun};
 use crate::policy::{Decision, Order};
@@ -57,45 +58,46 @@ impl State {
         Err(Error::BadDecision { task: format!("{task:?}"), node: format!("{node:?}"), reason })
     }
 
-    /// Gives a task a new place in the queue of the node that it is on.
+    /// Gives a task a new place in the queue of the node that it is on. Where tasks are placed on demand it keeps its place.
     fn requeue(&mut self, job: JobId, decision: &Decision) {
         let Decision { task, node, .. } = *decision;
-        let order = self.order(decision);
-        self.tickets += 1;
-        let ticket = self.tickets;
-        let turn = self.turn(job, task, node);
-        let t = self.task(job, task);
-        let old = t.place_in_queue(job, task);
-        (t.order, t.ticket, t.turn) = (order, ticket, turn);
-        let state = &mut self.nodes[node.index()];
-        state.arrivals.remove(&old);
-        if order == Order::Strict {
-            state.strict.push_back((turn, ticket, job, task));
+        if !self.on_demand {
+            let (line, old) = (self.line(job), self.task(job, task).ticket);
+            self.nodes[node.index()].queue.remove(line, (old, job, task));
+            self.take_ticket(job, decision);
+            self.enqueue(job, task);
         }
-        self.enqueue(job, task);
         self.touch(node);
     }
 
-    /// How a placed task waits: a plan's order holds only where all tasks come by themselves.
-    fn order(&self, decision: &Decision) -> Order {
-        if self.on_demand { Order::Arrival } else { decision.order }
+    /// Gives a task the next place in the order that it waits in; a plan's order holds only where all tasks come by
+    /// themselves.
+    fn take_ticket(&mut self, job: JobId, decision: &Decision) {
+        let Decision { task, node, .. } = *decision;
+        let order = if self.on_demand { Order::Arrival } else { decision.order };
+        self.tickets += 1;
+        let ticket = self.tickets;
+        let t = self.task(job, task);
+        (t.order, t.ticket) = (order, ticket);
+        if order == Order::Strict {
+            self.nodes[node.index()].strict.push_back((ticket, job, task));
+        }
     }
 
     fn place(&mut self, job: JobId, decision: &Decision, out: &mut Vec<Command>) {
         let Decision { task, node, .. } = *decision;
-        let order = self.order(decision);
-        self.tickets += 1;
-        let (ticket, staging) = (self.tickets, self.staging);
+        let (staging, on_demand) = (self.staging, self.on_demand);
         let (_, weight, exec) = self.load(job, task, node);
-        let turn = self.turn(job, task, node);
         let t = self.task(job, task);
-        (t.node, t.order, t.ticket, t.turn) = (Some(node), order, ticket, turn);
+        t.node = Some(node);
         t.staged = !staging && t.phase == Phase::Ready;
+        // On demand, what is placed again keeps its place among its client's tasks.
+        if !on_demand || t.ticket == 0 {
+            self.take_ticket(job, decision);
+        }
         let state = &mut self.nodes[node.index()];
         state.add_waiting(exec * weight);
-        if order == Order::Strict {
-            state.strict.push_back((turn, ticket, job, task));
-        }
+        state.here.insert((job, task));
         if staging {
             out.push(Command::Stage { job, task, node });
         }
@@ -106,22 +108,34 @@ impl State {
     pub(super) fn unplace(&mut self, job: JobId, task: TaskId) {
         let Some(node) = self.task(job, task).node else { return };
         let (_, weight, exec) = self.load(job, task, node);
-        let t = self.task(job, task);
-        let ticket = t.place_in_queue(job, task);
-        (t.node, t.staged, t.ticket) = (None, false, 0);
+        let line = self.line(job);
+        let ticket = (self.task(job, task).ticket, job, task);
+        self.off_node(job, task);
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
-        state.arrivals.remove(&ticket);
+        state.queue.remove(line, ticket);
+        state.here.remove(&(job, task));
         self.touch(node);
+    }
+
+    /// A task is on no node any more.
+    pub(super) fn off_node(&mut self, job: JobId, task: TaskId) {
+        let on_demand = self.on_demand;
+        let t = self.task(job, task);
+        (t.node, t.staged) = (None, false);
+        if !on_demand {
+            t.ticket = 0;
+        }
     }
 
     /// Puts a ready, placed and staged task in arrival order into its node's queue.
     pub(super) fn enqueue(&mut self, job: JobId, task: TaskId) {
+        let line = self.line(job);
         let t = self.task(job, task);
         let can_start = t.staged && t.asked;
         if let (Phase::Ready, Some(node), true, Order::Arrival) = (t.phase, t.node, can_start, t.order) {
-            let ticket = t.place_in_queue(job, task);
-            self.nodes[node.index()].arrivals.insert(ticket);
+            let ticket = (t.ticket, job, task);
+            self.nodes[node.index()].queue.insert(line, ticket);
         }
     }
 
@@ -136,13 +150,19 @@ impl State {
             }
         }
         self.speculate(&dirty, out);
+        for &node in &dirty {
+            let node = &mut self.nodes[node.index()];
+            if node.running == 0 && node.waiting == 0 {
+                node.queue = Queue::default(); // it has shared out all that it had
+            }
+        }
         dirty.clear();
         self.dirty = dirty;
     }
 
     /// Returns false if the first task waits for room: others must not take it.
     fn dispatch_strict(&mut self, node: NodeId, out: &mut Vec<Command>) -> bool {
-        while let Some(&(_, ticket, job, task)) = self.nodes[node.index()].strict.front() {
+        while let Some(&(ticket, job, task)) = self.nodes[node.index()].strict.front() {
             let t = &self.jobs[job.index()].tasks[task.index()];
             if t.ticket == ticket && t.node == Some(node) && t.phase != Phase::Running {
                 if !t.staged || t.phase != Phase::Ready {
@@ -159,11 +179,10 @@ impl State {
     }
 
     fn dispatch_arrivals(&mut self, node: NodeId, out: &mut Vec<Command>) {
-        while let Some(&(.., job, task)) = self.nodes[node.index()].arrivals.first() {
+        while let Some((_, job, task)) = self.nodes[node.index()].queue.next() {
             if !self.has_room(node, job, task) {
                 return;
             }
-            self.nodes[node.index()].arrivals.pop_first();
             self.start(node, job, task, out);
         }
     }
@@ -177,15 +196,13 @@ impl State {
         let (now, slots) = (self.now, self.slots);
         let (_, weight, exec) = self.load(job, task, node);
         let instance = self.jobs[job.index()].instance.clone();
+        let hold = self.hold_node(job, task, node);
         let t = self.task(job, task);
         t.phase = Phase::Running;
         t.attempts += 1;
         t.number = t.attempts;
-        (t.start, t.finish) = (now, now + exec);
+        (t.start, t.finish, t.hold) = (now, now + exec, hold);
         let run = TaskRun { job, task, attempt: t.number };
-        t.charged = false;
-        let turn = t.turn;
-        self.accounts.serve(turn);
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
         state.occupy(slots, instance.demand(task), now + exec, weight);

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use mdts_dag::TaskId;
+
 use super::node::NodeState;
-use super::state::{Job, TaskState};
-use super::{JobId, Phase, State, Trigger};
+use super::state::TaskState;
+use super::{JobId, Phase, State, TaskRun, Trigger};
 use crate::plan::require_single_nodes;
 use crate::{Cluster, Error, Instance, NodeId, Resources, Result, SlotModel};
 
@@ -81,7 +83,7 @@ impl State {
         self.jobs[job.index()].instance = instance.clone();
         for task in graph.tasks().skip(known) {
             let tasks = &self.jobs[job.index()].tasks;
-            let phase = |parent: &mdts_dag::TaskId| tasks.get(parent.index()).map(|t| t.phase);
+            let phase = |parent: &TaskId| tasks.get(parent.index()).map(|t| t.phase);
             let parents = graph.parents(task);
             let open = parents.iter().filter(|p| phase(p) != Some(Phase::Done)).count();
             self.jobs[job.index()].tasks.push(TaskState::new(open as u32, !self.on_demand));
@@ -91,8 +93,7 @@ impl State {
         self.open.insert(job);
         // Parents may follow their children in the order of ids.
         for task in graph.tasks().skip(known) {
-            let is_lost =
-                |p: &mdts_dag::TaskId| matches!(self.phase(job, *p), Phase::Failed | Phase::Blocked);
+            let is_lost = |p: &TaskId| matches!(self.phase(job, *p), Phase::Failed | Phase::Blocked);
             if self.phase(job, task) != Phase::Waiting {
                 continue;
             }
@@ -107,18 +108,25 @@ impl State {
         Ok(())
     }
 
-    /// Frees the memory of a job that has ended; nothing may be asked about it any more. `nothing` stands in the place of
-    /// its instance. Does nothing to other jobs.
-    pub fn forget(&mut self, job: JobId, nothing: &Arc<Instance>) {
-        if let Some(state) = self.jobs.get_mut(job.index()).filter(|state| state.closed) {
-            *state = Job::over(nothing.clone());
-            self.accounts.settle();
+    /// Frees what the instance of a job that has ended takes: `nothing`, any other one, stands in its place until the job is
+    /// [extended](State::extend) or [forgotten](State::forget). What has become of its tasks can still be asked about. Does
+    /// nothing to other jobs.
+    pub fn retire(&mut self, job: JobId, nothing: &Arc<Instance>) {
+        if let Some(job) = self.jobs.get_mut(job.index()).filter(|job| job.closed) {
+            job.instance = nothing.clone();
+        }
+    }
+
+    /// Frees the memory of a job that has ended; nothing may be asked about it any more. Does nothing to other jobs.
+    pub fn forget(&mut self, job: JobId) {
+        if self.jobs.get(job.index()).is_some_and(|job| job.closed) {
+            self.jobs.forget(job.index());
         }
     }
 
     /// Whether the memory of a job was freed.
     pub fn is_forgotten(&self, job: JobId) -> bool {
-        self.jobs[job.index()].tasks.is_empty()
+        job.index() < self.jobs.len() && self.jobs.get(job.index()).is_none()
     }
 
     /// Jobs that have not come to their end.
@@ -129,6 +137,19 @@ impl State {
     /// Number of nodes, lost ones included.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// The attempts that run on a node. O(tasks placed there).
+    pub fn runs_on(&self, node: NodeId) -> Vec<TaskRun> {
+        let run = |(job, task): (JobId, TaskId)| {
+            let of = &self.jobs[job.index()];
+            let t = &of.tasks[task.index()];
+            let second = of.second.get(&task).filter(|second| second.node == node);
+            let first = (t.phase == Phase::Running && t.node == Some(node)).then_some(t.number);
+            let attempt = second.map(|second| second.number).or(first)?;
+            Some(TaskRun { job, task, attempt })
+        };
+        self.nodes[node.index()].tasks().into_iter().filter_map(run).collect()
     }
 
     /// What is placed on a node and has not started.

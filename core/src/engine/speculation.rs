@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
+use super::fair::Hold;
 use super::state::{Phase, State};
 use super::{Command, JobId, TaskRun, Trigger};
 use crate::{Error, NodeId, Result};
@@ -70,6 +71,7 @@ pub(super) struct Second {
     pub(super) start: f64,
     /// Expected.
     pub(super) finish: f64,
+    pub(super) hold: Hold,
 }
 
 impl State {
@@ -125,11 +127,11 @@ impl State {
     /// Whether the node is there, and no task waits on it for room.
     fn is_idle(&self, node: NodeId) -> bool {
         let state = &self.nodes[node.index()];
-        let waits = state.strict.front().is_some_and(|(_, ticket, job, task)| {
+        let waits = state.strict.front().is_some_and(|(ticket, job, task)| {
             let t = &self.jobs[job.index()].tasks[task.index()];
             t.ticket == *ticket && t.phase == Phase::Ready && t.staged
         });
-        state.alive && state.arrivals.is_empty() && !waits
+        state.alive && state.queue.is_empty() && !waits
     }
 
     /// The node that would need the least time for a second attempt, and that time, if it is worth while.
@@ -161,12 +163,15 @@ impl State {
     fn start_second(&mut self, first: TaskRun, node: NodeId, seconds: f64, out: &mut Vec<Command>) {
         let (now, slots) = (self.now, self.slots);
         let (_, weight, _) = self.load(first.job, first.task, node);
+        let hold = self.hold_node(first.job, first.task, node);
         let job = &mut self.jobs[first.job.index()];
         let t = &mut job.tasks[first.task.index()];
         t.attempts += 1;
-        let second = Second { number: t.attempts, node, start: now, finish: now + seconds };
+        let second = Second { number: t.attempts, node, start: now, finish: now + seconds, hold };
         job.second.insert(first.task, second);
-        self.nodes[node.index()].occupy(slots, job.instance.demand(first.task), second.finish, weight);
+        let state = &mut self.nodes[node.index()];
+        state.occupy(slots, job.instance.demand(first.task), second.finish, weight);
+        state.here.insert((first.job, first.task));
         out.push(Command::Start { run: TaskRun { attempt: second.number, ..first }, node });
     }
 
@@ -175,19 +180,21 @@ impl State {
         let job = &mut self.jobs[run.job.index()];
         let t = &mut job.tasks[run.task.index()];
         let second = job.second.remove(&run.task);
-        let (node, finish, goes_on) = match second {
-            Some(second) if second.number == run.attempt => (Some(second.node), second.finish, true),
+        let (node, finish, hold, goes_on) = match second {
+            Some(second) if second.number == run.attempt => {
+                (Some(second.node), second.finish, second.hold, true)
+            }
             Some(second) => {
-                let left = (t.node, t.finish, true);
+                let left = (t.node, t.finish, t.hold, true);
                 (t.node, t.number) = (Some(second.node), second.number);
-                (t.start, t.finish) = (second.start, second.finish);
+                (t.start, t.finish, t.hold) = (second.start, second.finish, second.hold);
                 left
             }
-            None => (t.node, t.finish, false),
+            None => (t.node, t.finish, t.hold, false),
         };
         self.overdue.remove(&run);
         if let Some(node) = node {
-            self.vacate(run.job, run.task, node, finish);
+            self.vacate(run.job, run.task, node, finish, hold);
         }
         goes_on
     }
@@ -203,10 +210,13 @@ impl State {
     }
 
     /// Frees what an attempt occupies.
-    fn vacate(&mut self, job: JobId, task: TaskId, node: NodeId, finish: f64) {
+    fn vacate(&mut self, job: JobId, task: TaskId, node: NodeId, finish: f64, hold: Hold) {
         let (_, weight, _) = self.load(job, task, node);
         let demand = self.jobs[job.index()].instance.demand(task);
-        self.nodes[node.index()].release(self.slots, demand, finish, weight);
+        let state = &mut self.nodes[node.index()];
+        state.release(self.slots, demand, finish, weight);
+        state.here.remove(&(job, task));
+        self.settle(job, task, node, hold);
         self.touch(node);
     }
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
-use super::fair::{Accounts, Terms, Turn};
+use super::fair::{Hold, Terms};
+use super::jobs::Jobs;
 use super::life::Retry;
-use super::node::{NodeState, Ticket};
+use super::node::NodeState;
 use super::rest::Resting;
 use super::speculation::Second;
 use super::{Command, Event, JobId, TaskRun, Trigger};
@@ -50,10 +51,8 @@ pub(super) struct TaskState {
     pub(super) failures: u32,
     /// Serial number of its latest placement; tickets with another number are out of date.
     pub(super) ticket: u64,
-    /// Goes before the serial number.
-    pub(super) turn: Turn,
-    /// Its client was charged for it, and it has not started since.
-    pub(super) charged: bool,
+    /// Of the attempt that runs or ran last.
+    pub(super) hold: Hold,
     pub(super) start: f64,
     /// Expected while running, real when done.
     pub(super) finish: f64,
@@ -72,15 +71,10 @@ impl TaskState {
             number: 0,
             failures: 0,
             ticket: 0,
-            turn: Turn::default(),
-            charged: false,
+            hold: Hold::default(),
             start: 0.0,
             finish: 0.0,
         }
-    }
-
-    pub(super) fn place_in_queue(&self, job: JobId, task: TaskId) -> Ticket {
-        (self.turn, self.ticket, job, task)
     }
 }
 
@@ -98,23 +92,6 @@ pub(super) struct Job {
     pub(super) remaining: usize,
     pub(super) lost: usize,
     pub(super) closed: bool,
-}
-
-impl Job {
-    /// A job without tasks.
-    pub(super) fn over(instance: Arc<Instance>) -> Self {
-        Self {
-            instance,
-            terms: Terms::default(),
-            tasks: Vec::new(),
-            ready: Vec::new(),
-            second: BTreeMap::new(),
-            trigger: None,
-            remaining: 0,
-            lost: 0,
-            closed: true,
-        }
-    }
 }
 
 impl PartialEq for Job {
@@ -135,12 +112,11 @@ pub struct State {
     pub(super) now: f64,
     pub(super) slots: SlotModel,
     pub(super) staging: bool,
-    pub(super) jobs: Vec<Job>,
+    pub(super) jobs: Jobs,
     pub(super) nodes: Vec<NodeState>,
     pub(super) resources: Resources,
     pub(super) cores: Vec<f64>,
     pub(super) tickets: u64,
-    pub(super) accounts: Accounts,
     pub(super) next_terms: Terms,
     /// Tasks are placed only when they are asked for.
     pub(super) on_demand: bool,
@@ -169,12 +145,11 @@ impl State {
             now: 0.0,
             slots: cluster.slots(),
             staging,
-            jobs: Vec::new(),
+            jobs: Jobs::default(),
             nodes: cluster.node_ids().map(node).collect(),
             resources,
             cores: cluster.nodes().iter().map(cores).collect(),
             tickets: 0,
-            accounts: Accounts::default(),
             next_terms: Terms::default(),
             on_demand: false,
             open: BTreeSet::new(),

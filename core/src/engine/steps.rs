@@ -54,7 +54,7 @@ impl State {
             self.sort_attention();
         }
         while let Some(job) = self.attention.pop_front() {
-            let state = &mut self.jobs[job.index()];
+            let Some(state) = self.jobs.get_mut(job.index()) else { continue };
             if let Some(trigger) = state.trigger.take().filter(|_| state.remaining > 0) {
                 return Some((job, trigger));
             }

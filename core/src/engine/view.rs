@@ -1,13 +1,15 @@
 //! What can be seen of a state from outside.
 
 use mdts_dag::TaskId;
-use rustc_hash::FxHashMap;
 
-use super::node::Ticket;
+use super::fair::Ticket;
 use super::{JobId, Phase, State, Step, TaskRun, Trigger};
 use crate::NodeId;
 
 impl State {
+    /// As many tasks are counted in a queue.
+    pub const COUNTED: usize = 100;
+
     /// What a policy would see of a job now.
     pub fn step(&self, job: JobId) -> Step<'_> {
         Step::new(self, job, Trigger::Ready)
@@ -96,33 +98,21 @@ impl State {
         self.nodes[node.index()].running as usize
     }
 
-    /// Number of ready tasks that a placed task waits behind on its node, whether or not they could start now.
+    /// Number of ready tasks of the same client and priority that come before a placed task on its node, whether or not they
+    /// could start now; counted up to [`State::COUNTED`], so that all tasks of a long queue can be asked about.
     pub fn waits_behind(&self, job: JobId, task: TaskId) -> usize {
         let t = &self.jobs[job.index()].tasks[task.index()];
         let Some(node) = t.node.map(|node| &self.nodes[node.index()]) else { return 0 };
         let own = t.ticket;
-        let strict = node.strict.iter().filter(|(_, ticket, job, task)| {
-            let other = &self.jobs[job.index()].tasks[task.index()];
-            other.ticket == *ticket && other.phase == Phase::Ready && *ticket < own
-        });
-        strict.count()
-            + node.arrivals.iter().take_while(|(turn, ticket, ..)| (*turn, *ticket) < (t.turn, own)).count()
-    }
-
-    /// Number of ready tasks that come before each placed and ready task on its node, whether or not they could start now.
-    /// O(tasks in queues).
-    pub fn ranks(&self) -> FxHashMap<(JobId, TaskId), usize> {
-        let mut ranks = FxHashMap::default();
-        for node in &self.nodes {
-            let is_current = |(_, ticket, job, task): &&Ticket| {
-                let of = &self.jobs[job.index()].tasks[task.index()];
-                of.ticket == *ticket && of.phase == Phase::Ready
-            };
-            let strict = node.strict.iter().filter(is_current);
-            for (rank, (_, _, job, task)) in strict.chain(&node.arrivals).enumerate() {
-                ranks.insert((*job, *task), rank);
-            }
-        }
-        ranks
+        // Tickets that are out of date are looked at, too, but not for long.
+        let earlier = node.strict.iter().take(10 * Self::COUNTED).take_while(|(ticket, ..)| *ticket < own);
+        let is_ready = |(ticket, job, task): &&Ticket| {
+            let of_job = self.jobs.get(job.index());
+            let other = of_job.and_then(|job| job.tasks.get(task.index()));
+            other.is_some_and(|other| other.ticket == *ticket && other.phase == Phase::Ready)
+        };
+        let strict = earlier.filter(is_ready).count();
+        let in_line = node.queue.before(self.line(job), (own, job, task), Self::COUNTED);
+        (strict + in_line).min(Self::COUNTED)
     }
 }

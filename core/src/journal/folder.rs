@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::log::unreadable;
 use super::sync::Syncer;
-use super::{Durability, Journal, Manifest, Reader, Storage};
+use super::{Durability, Journal, Manifest, Reader, Storage, Syncing};
 use crate::{Error, Result};
 
 const EVENTS: &str = "events";
@@ -209,6 +209,11 @@ impl Storage for FileStorage {
             self.is_name_unsynced = false;
         }
         self.file()?.sync_data()
+    }
+
+    fn syncing(&self) -> io::Result<Syncing> {
+        let file = self.file.clone().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Arc::new(move || file.sync_data()))
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {

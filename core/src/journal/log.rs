@@ -5,7 +5,7 @@ use std::io;
 use super::entry::{Entry, Manifest, Snapshot};
 use super::frame;
 use super::reader::{Reader, Torn};
-use super::storage::Storage;
+use super::storage::{Storage, Syncing};
 use crate::{Error, Result};
 
 /// What a recorded entry survives.
@@ -143,6 +143,16 @@ impl Journal {
     /// # Errors
     /// [`Error::NotRecorded`]: the entry is not there, and what follows from it must not be done.
     pub fn append(&mut self, entry: &Entry) -> Result<()> {
+        self.append_unsynced(entry)?;
+        if self.durability == Durability::Power { self.sync() } else { Ok(()) }
+    }
+
+    /// Adds an entry that survives the death of the process, whatever the [`Durability`]. It is for callers that sync
+    /// several entries at once, with [`Journal::syncing`], before anything follows from them.
+    ///
+    /// # Errors
+    /// As for [`Journal::append`].
+    pub fn append_unsynced(&mut self, entry: &Entry) -> Result<()> {
         if self.is_broken {
             return Err(self.failed(io::Error::other("an earlier write failed")));
         }
@@ -161,7 +171,21 @@ impl Journal {
         if matches!(entry, Entry::Opened { .. }) {
             self.opened = Some(entry.clone());
         }
-        if self.durability == Durability::Power { self.sync() } else { Ok(()) }
+        Ok(())
+    }
+
+    /// What makes all entries survive the loss of power when it is called, from any thread, until the next
+    /// [`Journal::compact`].
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`] if the storage cannot do it.
+    pub fn syncing(&self) -> Result<Syncing> {
+        self.storage.syncing().map_err(|error| self.failed(error))
+    }
+
+    /// Bytes of the journal.
+    pub fn bytes(&self) -> u64 {
+        self.length
     }
 
     /// Returns when all entries survive the loss of power.

@@ -25,4 +25,4 @@ pub use entry::{Entry, Happening, Manifest, Snapshot, StepEntry};
 pub use folder::{Folder, events_file, holder, read_folder};
 pub use log::{Durability, Journal};
 pub use reader::{Reader, Torn};
-pub use storage::Storage;
+pub use storage::{Storage, Syncing};

@@ -2,6 +2,10 @@
 
 use std::fmt::Debug;
 use std::io::{self, Read};
+use std::sync::Arc;
+
+/// Returns when all that was added survives the loss of power.
+pub type Syncing = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 /// An append-only file, or a double of one.
 pub trait Storage: Debug + Send {
@@ -17,6 +21,14 @@ pub trait Storage: Debug + Send {
     /// # Errors
     /// The operating system's.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// What does the same from another thread, for all that was added until it is called and not replaced since.
+    ///
+    /// # Errors
+    /// The operating system's; [`io::ErrorKind::Unsupported`] if only [`Storage::sync`] can do it.
+    fn syncing(&self) -> io::Result<Syncing> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Cuts all that is behind the first `length` bytes.
     ///

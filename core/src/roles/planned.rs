@@ -22,7 +22,12 @@ pub struct Planned<P> {
     drift: f64,
     first: Option<Schedule>,
     plans: FxHashMap<JobId, Plan>,
+    /// Plans that were left when those of jobs that are over were dropped last.
+    left: usize,
 }
+
+/// So many plans are kept at least until those of jobs that are over are dropped.
+const MANY: usize = 100;
 
 #[derive(Debug, Default)]
 struct Plan {
@@ -39,7 +44,7 @@ struct Plan {
 impl<P: Planner> Planned<P> {
     /// Follows plans however late they are; plans again only when nodes change.
     pub fn new(planner: P, rng: Rng) -> Self {
-        Self { planner, rng, drift: f64::INFINITY, first: None, plans: FxHashMap::default() }
+        Self { planner, rng, drift: f64::INFINITY, first: None, plans: FxHashMap::default(), left: 0 }
     }
 
     /// Also plans again when a task is late by more than this part of the first plan's span.
@@ -92,6 +97,10 @@ impl<P: Planner> Planned<P> {
         plan.finishes = order.iter().map(|p| (p.finish, p.task)).collect();
         plan.finishes.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.plans.insert(step.job(), plan);
+        if self.plans.len() > 2 * self.left + MANY {
+            self.plans.retain(|job, _| !step.is_over(*job));
+            self.left = self.plans.len();
+        }
         Ok(())
     }
 
@@ -174,4 +183,45 @@ fn positions(instance: &Instance) -> Vec<u32> {
         position[task.index()] = at as u32;
     }
     position
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use mdts_dag::{DataModel, JobGraph, Task};
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::engine::{Command, Engine, Event};
+    use crate::roles::Simulated;
+    use crate::{Cluster, SlotModel};
+
+    #[derive(Debug)]
+    struct First;
+
+    impl Placer for First {
+        fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
+            step.ready().iter().for_each(|task| decisions.place(*task, 0.into()));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn plans_of_jobs_that_are_over_are_dropped() -> Result<()> {
+        let mut job = JobGraph::builder("one");
+        job.task(Task::new("a").seconds(1.0))?;
+        let cluster = Arc::new(Cluster::identical(1, SlotModel::Exclusive)?);
+        let instance =
+            Arc::new(Instance::new(job.build()?.freeze().into(), cluster.clone(), DataModel::Edges)?);
+        let planned = Planned::new(Simulated::new(|_: &mut Rng| First), Rng::seed_from_u64(1));
+        let mut engine = Engine::new(&cluster, planned, false);
+        for now in 0..10 * MANY {
+            let commands = engine.handle(now as f64, [Event::Submitted(instance.clone())])?.to_vec();
+            let [Command::Start { run, .. }] = commands[..] else { panic!("{commands:?}") };
+            engine.handle(now as f64 + 0.5, [Event::Finished(run)])?;
+            assert!(engine.policy().plans.len() <= MANY + 2);
+        }
+        Ok(())
+    }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use mdts_dag::TaskId;
-use rustc_hash::FxHashMap;
 
 use crate::engine::{JobId, Phase, State};
 use crate::{Instance, NodeId, Resources, SlotModel};
@@ -42,14 +41,14 @@ pub enum Obstacle {
     Behind {
         /// Where it is placed.
         node: NodeId,
-        /// How many.
+        /// How many, counted up to [`State::COUNTED`].
         tasks: usize,
     },
 }
 
 impl Obstacle {
-    /// What keeps a task of the first job from running at `now`; `None` if it runs or has come to its end. O(tasks that
-    /// wait), and O(edges) for tasks that never run; for many tasks see [`Obstacles`].
+    /// What keeps a task of the first job from running at `now`; `None` if it runs or has come to its end. O(parents), and
+    /// O(edges) for tasks that never run.
     pub fn of(state: &State, instance: &Instance, task: TaskId, now: f64) -> Option<Self> {
         Obstacles::new(state, instance, now).of(task)
     }
@@ -66,14 +65,12 @@ pub struct Obstacles<'a> {
     state: &'a State,
     instance: &'a Instance,
     now: f64,
-    /// Position in the queues of the nodes.
-    ranks: FxHashMap<(JobId, TaskId), usize>,
 }
 
 impl<'a> Obstacles<'a> {
-    /// Looks through all queues once, at this time: O(tasks that wait).
+    /// Those at this time.
     pub fn new(state: &'a State, instance: &'a Instance, now: f64) -> Self {
-        Self { state, instance, now, ranks: state.ranks() }
+        Self { state, instance, now }
     }
 
     /// What keeps a task from running; `None` if it runs or has come to its end. O(parents), and O(edges) for tasks that
@@ -111,7 +108,7 @@ impl<'a> Obstacles<'a> {
             let is_placeable = fitting.any(|node| state.is_alive(node));
             return if is_placeable { Unplaced } else { NodesLost };
         };
-        let tasks = self.ranks.get(&(JobId::default(), task)).copied().unwrap_or(0);
+        let tasks = state.waits_behind(JobId::default(), task);
         if tasks > 0 {
             return Behind { node, tasks };
         }
@@ -175,6 +172,10 @@ impl fmt::Display for Explained<'_> {
             Obstacle::NodesLost => f.write_str("all nodes that could run it are lost"),
             Obstacle::Behind { node, tasks: 1 } => {
                 write!(f, "on '{}' one task that was placed earlier comes first", node_name(*node))
+            }
+            Obstacle::Behind { node, tasks: State::COUNTED.. } => {
+                let (name, many) = (node_name(*node), State::COUNTED);
+                write!(f, "on '{name}' {many} or more tasks that were placed earlier come first")
             }
             Obstacle::Behind { node, tasks } => {
                 write!(f, "on '{}' {tasks} tasks that were placed earlier come first", node_name(*node))

@@ -23,7 +23,7 @@ const LIMIT: u64 = 4 << 30;
 pub fn read_path(path: impl AsRef<Path>) -> Result<JobGraph> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|source| io(source, path))?;
-    read_file(file, None, path)
+    read_file(file, None, path, LIMIT)
 }
 
 /// Reads a job graph from a stream, to its end. `name` stands for the file in errors and, without its
@@ -32,7 +32,7 @@ pub fn read_path(path: impl AsRef<Path>) -> Result<JobGraph> {
 /// # Errors
 /// As for [`read_path`].
 pub fn read_from(input: impl Read + Send, format: impl Into<Option<Format>>, name: &str) -> Result<JobGraph> {
-    read_file(input, format.into(), Path::new(name))
+    read_file(input, format.into(), Path::new(name), LIMIT)
 }
 
 /// Reads a job graph from bytes, packed or not. See [`read_from`] for `name`; `None` detects the format.
@@ -40,45 +40,74 @@ pub fn read_from(input: impl Read + Send, format: impl Into<Option<Format>>, nam
 /// # Errors
 /// As for [`read_path`].
 pub fn read(bytes: &[u8], format: impl Into<Option<Format>>, name: &str) -> Result<JobGraph> {
-    read_file(bytes, format.into(), Path::new(name))
+    read_file(bytes, format.into(), Path::new(name), LIMIT)
+}
+
+/// The same for bytes from strangers: the text may have `limit` bytes, packed and unpacked; at most 4 GiB in any case.
+///
+/// # Errors
+/// As for [`read_path`]; what is larger is an [`Error::Parse`].
+pub fn read_within(
+    bytes: &[u8],
+    format: impl Into<Option<Format>>,
+    name: &str,
+    limit: u64,
+) -> Result<JobGraph> {
+    read_file(bytes, format.into(), Path::new(name), limit.min(LIMIT))
 }
 
 /// `WfFormat`, the format of large files, is read in pieces; texts of other formats are held as a whole.
-fn read_file(mut input: impl Read + Send, format: Option<Format>, path: &Path) -> Result<JobGraph> {
+fn read_file(
+    mut input: impl Read + Send,
+    format: Option<Format>,
+    path: &Path,
+    limit: u64,
+) -> Result<JobGraph> {
     let begin = beginning(&mut input).map_err(|source| io(source, path))?;
     let job = if gzip::is_gzip(&begin) {
-        let packed = begin.chain(input).take(LIMIT);
-        read_packed(gzip::unpacking(packed, LIMIT), format, path)
+        let packed = begin.chain(input).take(limit);
+        read_packed(gzip::unpacking(packed, limit), format, path, limit)
     } else if is_wfformat(&begin, format, path) {
-        let mut text = Limited { input: without_mark(&begin).chain(input), left: LIMIT };
+        let mut text = Limited { input: without_mark(&begin).chain(input), left: limit, limit };
         wfformat::read(&mut text, &job_name(path))
     } else {
-        read_whole(begin, input.take(LIMIT + 1), format, path)
+        read_whole(begin, input.take(limit + 1), format, path, limit)
     };
     job.map_err(|e| named(e, path))
 }
 
-fn read_packed(mut text: impl Read + Send, format: Option<Format>, path: &Path) -> Result<JobGraph> {
+fn read_packed(
+    mut text: impl Read + Send,
+    format: Option<Format>,
+    path: &Path,
+    limit: u64,
+) -> Result<JobGraph> {
     let begin = beginning(&mut text).map_err(place::unhidden)?;
     if is_wfformat(&begin, format, path) {
         gzip::read_behind(text, |rest| wfformat::read(&mut without_mark(&begin).chain(rest), &job_name(path)))
     } else {
-        read_whole(begin, text, format, path)
+        read_whole(begin, text, format, path, limit)
     }
 }
 
-fn read_whole(begin: Vec<u8>, mut rest: impl Read, format: Option<Format>, path: &Path) -> Result<JobGraph> {
+fn read_whole(
+    begin: Vec<u8>,
+    mut rest: impl Read,
+    format: Option<Format>,
+    path: &Path,
+    limit: u64,
+) -> Result<JobGraph> {
     let mut bytes = begin;
     rest.read_to_end(&mut bytes).map_err(place::unhidden)?;
-    read_text(&bytes, format, path)
+    read_text(&bytes, format, path, limit)
 }
 
-fn read_text(bytes: &[u8], format: Option<Format>, path: &Path) -> Result<JobGraph> {
+fn read_text(bytes: &[u8], format: Option<Format>, path: &Path, limit: u64) -> Result<JobGraph> {
     let format = match format {
         Some(format) => format,
         None => Format::detect(path, bytes)?,
     };
-    let text = text(bytes, format)?;
+    let text = text(bytes, format, limit)?;
     let name = job_name(path);
     match format {
         Format::WfFormat => wfformat::read(&mut text.as_bytes(), &name),
@@ -115,19 +144,20 @@ fn without_mark(text: &[u8]) -> &[u8] {
 struct Limited<R> {
     input: R,
     left: u64,
+    limit: u64,
 }
 
 impl<R: Read> Read for Limited<R> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let read = self.input.read(into)?;
         let left = self.left.checked_sub(read as u64);
-        self.left = left.ok_or_else(|| std::io::Error::other(too_large(Format::WfFormat)))?;
+        self.left = left.ok_or_else(|| std::io::Error::other(too_large(Format::WfFormat, self.limit)))?;
         Ok(read)
     }
 }
 
-fn too_large(format: Format) -> Error {
-    place::error(format, "size", format_args!("the file is larger than the {LIMIT} bytes allowed"))
+fn too_large(format: Format, limit: u64) -> Error {
+    place::error(format, "size", format_args!("the file is larger than the {limit} bytes allowed"))
 }
 
 fn io(source: std::io::Error, path: &Path) -> Error {
@@ -143,9 +173,9 @@ fn named(error: Error, path: &Path) -> Error {
 }
 
 /// The bytes as text that is not empty, without a byte-order mark.
-fn text(bytes: &[u8], format: Format) -> Result<&str> {
-    if bytes.len() as u64 > LIMIT {
-        return Err(too_large(format));
+fn text(bytes: &[u8], format: Format, limit: u64) -> Result<&str> {
+    if bytes.len() as u64 > limit {
+        return Err(too_large(format, limit));
     }
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let at = e.valid_up_to();

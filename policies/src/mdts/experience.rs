@@ -6,6 +6,7 @@
 
 use mdts_core::NodeId;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 /// Observations without a difference that each mean begins with.
 const DOUBT: f64 = 1.0;
@@ -13,12 +14,12 @@ const DOUBT: f64 = 1.0;
 const MOST: f64 = 10.0;
 
 /// Run times seen so far, by the names of kinds and by node.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Experience {
     kinds: FxHashMap<String, Vec<Sum>>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Sum {
     logs: f64,
     count: f64,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use mdts_core::engine::{JobId, Phase, Step, Trigger};
-use mdts_core::{Arrival, Decisions, Instance, NodeId, Placer, Result, SlotModel};
+use mdts_core::{Arrival, Decision, Decisions, Instance, NodeId, Placer, Result, SlotModel};
 use mdts_dag::TaskId;
 use rustc_hash::FxHashMap;
 
@@ -18,6 +18,9 @@ use super::situation::{Job, LIVE, Situation, View};
 /// Tasks looked at in one step at most, and at least, if there are so many.
 const WINDOW: usize = 64;
 const LEAST: usize = 8;
+
+/// Tells the bytes of [`Placer::memory`] from those of others.
+const MEMORY: &str = "mdts experience 1";
 
 /// Sees every choice, and may change it.
 pub(crate) trait Observer: Send {
@@ -62,6 +65,18 @@ impl Placer for Raw {
 
     fn watches_progress(&self) -> bool {
         true
+    }
+
+    fn replayed(&mut self, step: &Step<'_>, decisions: &[Decision]) {
+        self.0.replayed(step, decisions);
+    }
+
+    fn memory(&self) -> Vec<u8> {
+        self.0.memory()
+    }
+
+    fn recall(&mut self, memory: &[u8]) {
+        self.0.recall(memory);
     }
 }
 
@@ -273,6 +288,25 @@ impl<O: Observer> Placer for Placing<O> {
 
     fn watches_progress(&self) -> bool {
         true
+    }
+
+    fn replayed(&mut self, step: &Step<'_>, decisions: &[Decision]) {
+        self.observe(step);
+        let ready = decisions.iter().filter(|decision| step.phase(decision.task) == Phase::Ready);
+        self.open.extend(ready.map(|decision| (step.job(), decision.task)));
+    }
+
+    fn memory(&self) -> Vec<u8> {
+        let open: Vec<(u32, u32)> = self.open.iter().map(|(job, task)| (job.get(), task.get())).collect();
+        serde_json::to_vec(&(MEMORY, &self.experience, open)).unwrap_or_default() // plain data
+    }
+
+    fn recall(&mut self, memory: &[u8]) {
+        let read = serde_json::from_slice::<(String, Experience, Vec<(u32, u32)>)>(memory);
+        if let Some((_, experience, open)) = read.ok().filter(|(what, ..)| what == MEMORY) {
+            self.experience = experience;
+            self.open = open.into_iter().map(|(job, task)| (job.into(), task.into())).collect();
+        }
     }
 }
 

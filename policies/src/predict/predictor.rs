@@ -138,13 +138,29 @@ impl Predictor {
     /// # Errors
     /// [`Error::Io`] if it cannot be read, [`Error::InFile`] if it is damaged or of another version.
     pub fn load(path: &Path, seed: u64) -> Result<Self> {
-        let history = History::load(path)?;
+        Ok(Self::of(History::load(path)?, seed))
+    }
+
+    /// Reads a history from the text of a file.
+    ///
+    /// # Errors
+    /// [`Error::Parse`] or [`Error::Version`] if it is damaged or of another version.
+    pub fn from_json(text: &str, seed: u64) -> Result<Self> {
+        Ok(Self::of(History::from_json(text)?, seed))
+    }
+
+    fn of(history: History, seed: u64) -> Self {
         let mut predictor = Self::new(seed);
         for (kind, samples) in &history.kinds {
             predictor.count(kind, samples.len());
         }
         predictor.history = history;
-        Ok(predictor)
+        predictor
+    }
+
+    /// The history as the text of a file.
+    pub fn to_json(&self) -> String {
+        self.history.to_json()
     }
 
     /// Writes the history; a file of that name is always whole.

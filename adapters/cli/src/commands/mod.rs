@@ -72,6 +72,16 @@ pub(crate) enum Command {
     Completions(completions::Completions),
 }
 
+impl Command {
+    /// Where spans are sent.
+    pub(crate) fn collector(&self) -> Option<&str> {
+        match self {
+            Self::Serve(serve) => serve.collector(),
+            _ => None,
+        }
+    }
+}
+
 /// Carries out a command; the exit code is 0, or 1 if the work failed.
 ///
 /// # Errors

@@ -1,12 +1,14 @@
 //! `mdts serve`: the placement service.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use mdts_core::journal::Durability;
 use mdts_core::{Cluster, Link, Network, SlotModel};
+use mdts_dag::units::parse_bytes;
 use mdts_service::client::Client;
 use mdts_service::{Desk, Listen, Options, Server, Tls, demo};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -48,6 +50,9 @@ pub(crate) struct Serve {
     /// What the journal survives: the death of the process, or also the loss of power [default: process]
     #[arg(long, value_name = "WHAT", value_parser = Durability::parser(), requires = "journal")]
     durability: Option<Durability>,
+    /// Size of the journal, beyond the last snapshot, at which the next one takes the records' place
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size, requires = "journal")]
+    snapshot_after: u64,
     /// Policy, see mdts policies [default: eft]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
@@ -61,12 +66,20 @@ pub(crate) struct Serve {
     /// Seconds of silence after which a job loses its nodes, unless it says otherwise; 0: never
     #[arg(long, value_name = "SECS", default_value_t = 300)]
     job_lease: u32,
+    /// Send the spans of requests to the OTLP collector at this address, over HTTP, for example http://localhost:4318
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// Play nodes and a client, so that there is something to look at
     #[arg(long)]
     demo: bool,
 }
 
 impl Serve {
+    /// Where spans are sent.
+    pub(super) fn collector(&self) -> Option<&str> {
+        self.otlp.as_deref()
+    }
+
     pub(super) fn carry_out(&self, quiet: bool) -> Result<()> {
         let flags = OtherFlags {
             policy: self.policy.as_deref(),
@@ -89,6 +102,7 @@ impl Serve {
             job_lease: Duration::from_secs(self.job_lease.into()),
             journal: self.journal.clone(),
             durability: settings.durability,
+            snapshot_after: self.snapshot_after,
             ..Options::default()
         };
         raise_file_limit();
@@ -141,6 +155,7 @@ impl Serve {
             token.map_err(|source| Error::Input { path: path.to_owned(), source })
         });
         let tls = self.tls_certificate.clone().zip(self.tls_key.clone());
+        warn_of_openness(self.token_file.as_deref(), self.listen, tls.is_some());
         Ok(Listen {
             socket,
             address: self.listen,
@@ -161,6 +176,24 @@ impl Serve {
             format!("listening on {address}\n  curl -H \"{header}\" {scheme}://{address}/v1/jobs\n")
         });
         socket.into_iter().chain(address).collect()
+    }
+}
+
+/// Bytes, as in `64MiB`.
+fn parse_size(text: &str) -> std::result::Result<u64, String> {
+    parse_bytes(text).map(|bytes| bytes as u64).map_err(|error| error.to_string())
+}
+
+/// Says what others could do with the token.
+fn warn_of_openness(token_file: Option<&Path>, address: Option<SocketAddr>, has_tls: bool) {
+    let mode = token_file.and_then(|path| std::fs::metadata(path).ok()).map_or(0, |file| file.mode());
+    if mode & 0o044 != 0 {
+        tracing::warn!("other users can read the token file; chmod 600 keeps the token secret");
+    }
+    if address.is_some_and(|address| !address.ip().is_loopback() && !has_tls) {
+        tracing::warn!(
+            "tokens go over the network in plain text; --tls-certificate and --tls-key prevent it"
+        );
     }
 }
 

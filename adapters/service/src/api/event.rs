@@ -24,11 +24,13 @@ pub struct TaskEvent {
     /// The task.
     pub task: String,
     /// The attempt, as granted.
+    #[serde(deserialize_with = "super::whole::read")]
     pub attempt: u32,
     /// What has happened.
     pub event: What,
     /// How long a finished attempt ran; absent: the time since it was started, or granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.0, maximum = 1e12)]
     pub seconds: Option<f64>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ mod job;
 mod node;
 mod place;
 mod problem;
+mod whole;
 
 pub use event::{Events, EventsAnswer, Heard, TaskEvent, What};
 pub use job::{Extension, Job, JobState, Jobs, Submitted, Task, TaskState, Tasks};

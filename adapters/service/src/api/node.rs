@@ -17,18 +17,21 @@ pub struct NodeSpec {
     pub speeds: BTreeMap<String, f64>,
     /// Cores; unchecked (one task at a time: ignored) if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.001, maximum = 1e12)]
     pub cores: Option<f64>,
     /// Bytes of memory; unchecked if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "super::whole::read_option")]
+    #[schema(minimum = 1)]
     pub memory: Option<u64>,
     /// GPUs.
+    #[schema(minimum = 0.0, maximum = 1e12)]
     pub gpus: f64,
     /// Other resources by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resources: BTreeMap<String, f64>,
     /// Seconds without a heartbeat after which the node counts as lost; absent: the service's default; 0: never.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0.0)]
+    #[schema(minimum = 0.0, maximum = 1e9)]
     pub lease_seconds: Option<f64>,
 }
 

@@ -1,12 +1,11 @@
 //! What changes the state: each change is recorded before it is answered, and applied again when the service restarts.
 
-use std::sync::Arc;
-
 use mdts_core::NodeId;
 use mdts_core::engine::JobId;
-use mdts_dag::{JobGraph, TaskId};
+use mdts_dag::TaskId;
 use serde::{Deserialize, Serialize};
 
+use super::graphs::Graph;
 use crate::api::{NodeSpec, What};
 
 /// One change. Encoded with postcard: variants and fields are only added at their ends.
@@ -28,8 +27,10 @@ pub(crate) enum Change {
     Extended {
         job: u32,
         tasks: String,
+        /// As of a new job; not a number for tasks that the job had.
+        predicted: Vec<f64>,
         #[serde(skip)]
-        parsed: Option<Arc<JobGraph>>,
+        parsed: Option<Graph>,
     },
     /// Tasks per job that are wanted.
     Asked(Vec<(u32, Vec<u32>)>),
@@ -41,6 +42,8 @@ pub(crate) enum Change {
     /// A job's lease is over.
     Lapsed(u32),
     Forgotten(Vec<u32>),
+    /// Nothing is changed; there is an answer to remember.
+    Nothing,
 }
 
 /// A job as it was submitted.
@@ -58,7 +61,7 @@ pub(crate) struct NewJob {
     pub(crate) predicted: Vec<f64>,
     /// Made from `text`, if that was done already.
     #[serde(skip)]
-    pub(crate) parsed: Option<Arc<JobGraph>>,
+    pub(crate) parsed: Option<Graph>,
 }
 
 /// One report about an attempt.

@@ -12,6 +12,8 @@ use crate::api::{EventsAnswer, Heard, Problem, TaskEvent, What};
 const LONGEST_REASON: usize = 2000;
 /// Run times of one kind that are all learnt from; of more, ever fewer are, so that memory stays small.
 const THINNED: u64 = 2048;
+/// Attempts of a task that may be interrupted without being counted as failed.
+const MOST_INTERRUPTED: u32 = 1000;
 /// Most kinds that are learnt.
 const MOST_KINDS: usize = 10_000;
 
@@ -20,7 +22,7 @@ impl Brain {
         let (entry, state) = (self.job(job)?, self.state()?);
         let graph = entry.graph.clone();
         let mut over = FxHashMap::default();
-        let (mut heard, mut events) = (Vec::with_capacity(reports.len()), Vec::new());
+        let (mut heard, mut begun, mut ended) = (Vec::with_capacity(reports.len()), Vec::new(), Vec::new());
         let mut taken = Vec::new();
         for report in reports {
             let task = TaskId::from(report.task);
@@ -28,10 +30,12 @@ impl Brain {
                 return Err(Problem::not_found(format!("{job:?} has no task {task:?}")));
             }
             let run = TaskRun { job, task, attempt: report.attempt };
-            let verdict = judge(state, run, report.what, &mut over);
+            let is_started = entry.started.get(&task) == Some(&report.attempt);
+            let verdict = judge(state, run, report.what, is_started, &mut over);
             let why = match verdict {
                 Ok(counts) => {
                     if counts {
+                        let events = if report.what == What::Started { &mut begun } else { &mut ended };
                         events.push(event(run, report.what));
                         taken.push((run, report));
                     }
@@ -41,11 +45,14 @@ impl Brain {
             };
             heard.push(Heard { task: graph.task(task).name.to_string(), accepted: why.is_none(), why });
         }
-        let taken: Vec<_> = taken.into_iter().map(|(run, report)| (run, report.clone())).collect();
-        for (run, report) in &taken {
-            self.take_report(*run, report);
+        // What began and ended in one call is learnt from its beginning.
+        if !begun.is_empty() {
+            self.advance(begun)?;
         }
-        self.advance(events)?;
+        for (run, report) in taken {
+            self.take_report(run, report);
+        }
+        self.advance(ended)?;
         Ok(Outcome::Heard(heard))
     }
 
@@ -149,17 +156,18 @@ fn event(run: TaskRun, what: What) -> Event {
     match what {
         What::Started => Event::Started(run),
         What::Finished => Event::Finished(run),
-        What::Failed => Event::Failed(run),
-        What::Interrupted => Event::Interrupted(run),
+        What::Interrupted if run.attempt < MOST_INTERRUPTED => Event::Interrupted(run),
+        What::Failed | What::Interrupted => Event::Failed(run),
     }
 }
 
-/// Whether a report counts now (true), counted before (false), or is about an attempt that is over. `over` are attempts that
-/// the same call has ended.
+/// Whether a report counts now (true), counted before (false), or is about an attempt that is over. `is_started`: the attempt
+/// was reported as started before; `over` are attempts that the same call has ended.
 fn judge(
     state: &State,
     run: TaskRun,
     what: What,
+    is_started: bool,
     over: &mut FxHashMap<TaskId, What>,
 ) -> Result<bool, String> {
     let attempts = state.attempts(run.job, run.task);
@@ -171,6 +179,9 @@ fn judge(
     let phase = state.phase(run.job, run.task);
     let is_running = is_latest && phase == Phase::Running && ended_here.is_none();
     if is_running {
+        if what == What::Started && is_started {
+            return Ok(false);
+        }
         if what != What::Started {
             over.insert(run.task, what);
         }

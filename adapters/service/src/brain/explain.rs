@@ -66,7 +66,7 @@ impl Brain {
     /// Why a node was chosen.
     fn why_here(&self, comparison: Option<&Comparison>) -> String {
         let Some(comparison) = comparison else {
-            return "it was placed before the service restarted, the reasons are not kept".to_owned();
+            return "the reasons are not known".to_owned();
         };
         let Some(chosen) = comparison.chosen else {
             return "these nodes can run it".to_owned();

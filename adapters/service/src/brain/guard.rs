@@ -5,6 +5,7 @@ use mdts_core::{Arrival, Decision, Decisions, NodeId, Placer, Result};
 use mdts_dag::TaskId;
 use mdts_policies::balance::Eft;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 /// Nodes that are remembered per placement.
 const REMEMBERED: usize = 4;
@@ -23,7 +24,7 @@ pub(crate) struct Guarded {
 }
 
 /// The nodes where a task would be done first, the earliest first, and the one that was chosen.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Comparison {
     pub(crate) chosen: Option<NodeId>,
     options: [(f64, f64, NodeId); REMEMBERED],
@@ -71,9 +72,35 @@ impl Guarded {
         }
     }
 
-    /// What was compared when a task was placed last, unless that was before the service restarted.
+    /// What was compared when a task was placed last.
     pub(crate) fn reason(&self, job: JobId, task: TaskId) -> Option<&Comparison> {
         self.reasons.get(&job)?.get(&task)
+    }
+
+    /// What the policy has learnt, to be kept.
+    pub(crate) fn memory(&self) -> Vec<u8> {
+        self.policy.memory()
+    }
+
+    /// Knows again what was kept.
+    pub(crate) fn recall(&mut self, memory: &[u8]) {
+        self.policy.recall(memory);
+    }
+
+    /// All that was compared, to be kept.
+    pub(crate) fn reasons(&self) -> Vec<(u32, u32, Comparison)> {
+        let of_job = |(job, tasks): (&JobId, &FxHashMap<TaskId, Comparison>)| {
+            let job = job.get();
+            tasks.iter().map(move |(task, comparison)| (job, task.get(), *comparison)).collect::<Vec<_>>()
+        };
+        self.reasons.iter().flat_map(of_job).collect()
+    }
+
+    /// Knows again what was kept.
+    pub(crate) fn recall_reasons(&mut self, reasons: Vec<(u32, u32, Comparison)>) {
+        for (job, task, comparison) in reasons {
+            self.reasons.entry(job.into()).or_default().insert(task.into(), comparison);
+        }
     }
 
     pub(crate) fn forget(&mut self, job: JobId) {
@@ -110,6 +137,12 @@ impl Placer for Guarded {
 
     fn watches_progress(&self) -> bool {
         self.policy.watches_progress()
+    }
+
+    fn replayed(&mut self, step: &Step<'_>, decisions: &[Decision]) {
+        self.policy.replayed(step, decisions);
+        let possible: Vec<Decision> = decisions.iter().filter(|d| can_be(step, d)).copied().collect();
+        self.note(step, &possible);
     }
 }
 

@@ -1,6 +1,5 @@
 //! The brain as bytes, for snapshots.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use mdts_core::engine::{Engine, JobId, State};
@@ -10,6 +9,8 @@ use mdts_dag::format::{self, Format};
 use mdts_policies::predict::Predictor;
 use serde::{Deserialize, Serialize};
 
+use super::graphs::Graph;
+use super::guard::Comparison;
 use super::jobs::{Granted, JobEntry};
 use super::nodes::{self, NodeEntry};
 use super::{Brain, Totals};
@@ -17,14 +18,18 @@ use super::{Brain, Totals};
 #[derive(Serialize, Deserialize)]
 struct Image {
     now: f64,
-    /// Name, offer as JSON, whether it was removed.
-    nodes: Vec<(String, String, bool)>,
+    /// Name, offer as JSON, whether it was removed, whether another has its name.
+    nodes: Vec<(String, String, bool, bool)>,
     jobs: Vec<JobImage>,
     ended: Vec<u32>,
     clients: Vec<(String, u32)>,
     next_client: u32,
     totals: Totals,
     seen: Vec<(String, u64)>,
+    /// What was learnt of run times, and by the policy.
+    history: String,
+    memory: Vec<u8>,
+    reasons: Vec<(u32, u32, Comparison)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -60,8 +65,11 @@ impl Brain {
         };
         let jobs: Result<_, _> = self.jobs.iter().map(|(id, job)| job_image(*id, job)).collect();
         let node = |node: &NodeEntry| {
-            (node.name.clone(), serde_json::to_string(&node.spec).unwrap_or_default(), node.removed)
+            let spec = serde_json::to_string(&node.spec).unwrap_or_default(); // plain data
+            (node.name.clone(), spec, node.removed, node.renamed)
         };
+        let policy = self.engine.as_ref().map(Engine::policy).or(self.policy.as_ref());
+        let (memory, reasons) = policy.map(|policy| (policy.memory(), policy.reasons())).unwrap_or_default();
         let image = Image {
             now: self.now,
             nodes: self.nodes.iter().map(node).collect(),
@@ -71,6 +79,9 @@ impl Brain {
             next_client: self.next_client,
             totals: self.totals,
             seen: self.seen.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
+            history: self.predictor.to_json(),
+            memory,
+            reasons,
         };
         Ok((engine, postcard::to_stdvec(&image).map_err(told)?))
     }
@@ -82,7 +93,13 @@ impl Brain {
         self.restore_nodes(image.nodes)?;
         for job in image.jobs {
             let (id, entry) = job_entry(job)?;
+            self.bytes += entry.bytes;
             self.jobs.insert(id, entry);
+        }
+        self.predictor = Predictor::from_json(&image.history, 0).map_err(|error| error.to_string())?;
+        if let Some(policy) = &mut self.policy {
+            policy.recall(&image.memory);
+            policy.recall_reasons(image.reasons);
         }
         self.ended = image.ended.into_iter().map(JobId::from).collect();
         let tasks = |id: &JobId| self.jobs.get(id).map_or(0, |job| job.graph.len());
@@ -93,15 +110,15 @@ impl Brain {
         self.restore_engine(engine)
     }
 
-    fn restore_nodes(&mut self, nodes: Vec<(String, String, bool)>) -> Result<(), String> {
+    fn restore_nodes(&mut self, nodes: Vec<(String, String, bool, bool)>) -> Result<(), String> {
         self.nodes.clear();
         self.node_names.clear();
-        for (at, (name, spec, removed)) in nodes.into_iter().enumerate() {
+        for (at, (name, spec, removed, renamed)) in nodes.into_iter().enumerate() {
             let spec = serde_json::from_str(&spec).map_err(|error| error.to_string())?;
             if !removed {
                 self.node_names.insert(name.clone(), NodeId::new(at));
             }
-            self.nodes.push(NodeEntry { name, spec, heard: self.now, removed });
+            self.nodes.push(NodeEntry { name, spec, heard: self.now, removed, renamed });
         }
         Ok(())
     }
@@ -111,31 +128,22 @@ impl Brain {
             return Ok(());
         }
         let told = |error: mdts_core::Error| error.to_string();
-        let list = self.nodes.iter().enumerate().map(|(at, node)| nodes::node(node, at)).collect::<Vec<_>>();
+        let list = nodes::in_cluster(&self.nodes);
         let network = self.terms.network.resized(list.len());
         let cluster = Arc::new(Cluster::new(list, network, self.terms.slots).map_err(told)?);
-        let nothing = Arc::new(nodes::nothing(&cluster).map_err(told)?);
-        let instance = |id: JobId| match self.jobs.get(&id) {
-            Some(job) => Instance::new(job.flat.clone(), cluster.clone(), self.terms.data).ok().map(Arc::new),
-            None => Some(nothing.clone()),
+        let instance = |id: JobId| {
+            let job = self.jobs.get(&id)?;
+            if job.ended.is_some() {
+                return self.nothing.clone(); // the nodes of its time may be gone
+            }
+            Instance::new(job.flat.clone(), cluster.clone(), self.terms.data).map(Arc::new).ok()
         };
         let state = State::from_bytes(bytes, &cluster, instance).map_err(|error| error.to_string())?;
         let state = state.ok_or("the snapshot's engine has other nodes or jobs")?;
         let policy = self.policy.take().ok_or("a journal has one snapshot")?;
         let mut engine = Engine::with_state(state, policy);
         engine.keep_records();
-        (self.engine, self.cluster, self.nothing) = (Some(engine), Some(cluster), Some(nothing));
-        Ok(())
-    }
-
-    /// Writes what was learnt of run times.
-    pub(crate) fn save_history(&self, path: &Path) -> Result<(), String> {
-        self.predictor.save(path).map_err(|error| error.to_string())
-    }
-
-    /// Knows what was learnt of run times before.
-    pub(crate) fn load_history(&mut self, path: &Path) -> Result<(), String> {
-        self.predictor = Predictor::load(path, 0).map_err(|error| error.to_string())?;
+        (self.engine, self.cluster) = (Some(engine), Some(cluster));
         Ok(())
     }
 }
@@ -162,13 +170,15 @@ fn job_image(id: JobId, job: &JobEntry) -> Result<JobImage, String> {
 
 fn job_entry(job: JobImage) -> Result<(JobId, JobEntry), String> {
     let graph = format::read(&job.graph, Format::Json, "job").map_err(|error| error.to_string())?;
+    let Graph { job: graph, flat, bytes } = Graph::new(graph).map_err(|problem| problem.detail)?;
     let entry = JobEntry {
         client: job.client,
         priority: job.priority,
         share: job.share,
         lease_seconds: job.lease_seconds,
-        flat: Arc::new(graph.freeze()),
-        graph: Arc::new(graph),
+        flat,
+        graph,
+        bytes,
         grants: job.grants,
         heard: 0.0,
         lapsed: job.lapsed,

@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use mdts_core::engine::{Event, JobId, Phase, TaskRun, Terms};
 use mdts_core::{Instance, NodeId};
-use mdts_dag::format::{self, Format};
 use mdts_dag::{FlatGraph, JobGraph, TaskId, Work};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::{Brain, NewJob, Outcome};
-use crate::api::{Extension, Place, Problem};
+use super::graphs::{Graph, read_extension, read_graph};
+use super::{Brain, Change, NewJob, Outcome};
+use crate::api::{Place, Problem};
 
-/// Most tasks that one job may have.
-const MOST_TASKS: usize = 2_000_000;
+/// Most tasks that one answer about placements tells of, unless they are named.
+const MOST_ANSWERS: usize = 10_000;
 /// Most jobs that are open at a time.
 const MOST_JOBS: usize = 100_000;
 
@@ -27,6 +26,8 @@ pub(super) struct JobEntry {
     pub(super) lease_seconds: f64,
     pub(super) graph: Arc<JobGraph>,
     pub(super) flat: Arc<FlatGraph>,
+    /// What the graph takes, about.
+    pub(super) bytes: usize,
     pub(super) grants: Vec<Granted>,
     /// When its client spoke last.
     pub(super) heard: f64,
@@ -38,6 +39,12 @@ pub(super) struct JobEntry {
     /// Attempts that were reported as started.
     pub(super) started: FxHashMap<TaskId, u32>,
     pub(super) failures: FxHashMap<TaskId, String>,
+}
+
+impl JobEntry {
+    fn whole_graph(&self) -> Graph {
+        Graph { job: self.graph.clone(), flat: self.flat.clone(), bytes: self.bytes }
+    }
 }
 
 /// An attempt was granted or has lost its node.
@@ -57,10 +64,10 @@ impl Brain {
         }
         let graph = match &new.parsed {
             Some(graph) => graph.clone(),
-            None => Arc::new(read_graph(new)?),
+            None => read_graph(&new.text, &new.format, &new.name, usize::MAX)?,
         };
-        let graph = with_predictions(graph, &new.predicted)?;
-        let flat = Arc::new(graph.freeze());
+        let Graph { job: graph, flat, bytes } = graph.with_predictions(&new.predicted)?;
+        self.has_room(bytes)?;
         let instance = Arc::new(self.instance(flat.clone())?);
         let client = self.client(new.client.as_deref());
         let engine = self.engine.as_mut().ok_or_else(|| Problem::internal("no engine"))?;
@@ -75,6 +82,7 @@ impl Brain {
                 lease_seconds: new.lease_seconds,
                 graph,
                 flat,
+                bytes,
                 grants: Vec::new(),
                 heard: self.now,
                 lapsed: false,
@@ -85,6 +93,7 @@ impl Brain {
                 failures: FxHashMap::default(),
             },
         );
+        self.bytes += bytes;
         self.totals.jobs += 1;
         self.totals.tasks += instance.tasks() as u64;
         self.advance(vec![Event::Submitted(instance)])?;
@@ -111,21 +120,24 @@ impl Brain {
         }
     }
 
+    /// Whether graphs may take so much more memory.
+    fn has_room(&self, bytes: usize) -> Result<(), Problem> {
+        if self.repeats || self.bytes.saturating_add(bytes) <= self.terms.most_bytes {
+            return Ok(());
+        }
+        Err(Problem::busy("the graphs of all jobs take too much memory; wait until some have ended"))
+    }
+
     fn instance(&self, flat: Arc<FlatGraph>) -> Result<Instance, Problem> {
         let none = || Problem::conflict("no node is registered yet; register nodes first");
         let cluster = self.cluster.clone().ok_or_else(none)?;
         let instance = Instance::new(flat, cluster, self.terms.data);
-        let instance = instance.map_err(|error| Problem::unusable(error.to_string()))?;
-        match instance.graph().demands().iter().find(|demand| demand.gang > 1) {
-            Some(_) => {
-                Err(Problem::unusable("a task wants several nodes at once, which is not supported here"))
-            }
-            None => Ok(instance),
-        }
+        instance.map_err(|error| Problem::unusable(error.to_string()))
     }
 
     /// Predicted seconds for the tasks whose run times are not stated, in order; none if nothing was learnt yet.
-    pub(crate) fn predict(&self, graph: &JobGraph) -> Vec<f64> {
+    pub(crate) fn predict(&self, graph: &Graph) -> Vec<f64> {
+        let graph = &*graph.job;
         let is_unknown = |work: &Work| matches!(work, Work::Unknown);
         if !graph.tasks().any(|task| is_unknown(&task.work)) {
             return Vec::new();
@@ -143,64 +155,55 @@ impl Brain {
         &mut self,
         job: JobId,
         tasks: &str,
-        parsed: Option<&Arc<JobGraph>>,
+        predicted: &[f64],
+        parsed: Option<&Graph>,
     ) -> Result<Outcome, Problem> {
+        let entry = self.job(job)?;
         let graph = match parsed {
             Some(graph) => graph.clone(),
-            None => Arc::new(self.extended(job, tasks)?),
+            None => entry.whole_graph().extended(tasks)?,
         };
-        let entry = self.job(job)?;
+        let Graph { job: graph, flat, bytes } = graph.with_predictions(predicted)?;
         if entry.cancelled || entry.ended.is_some_and(|(_, succeeded)| !succeeded) {
             return Err(Problem::conflict(format!("{job:?} has ended without success; submit a new job")));
         }
-        let added = graph.len() - entry.graph.len();
-        let flat = Arc::new(graph.freeze());
+        let (added, more) = (graph.len() - entry.graph.len(), bytes.saturating_sub(entry.bytes));
+        self.has_room(more)?;
         let instance = Arc::new(self.instance(flat.clone())?);
         let engine = self.engine.as_mut().ok_or_else(|| Problem::internal("no engine"))?;
         let extended = engine.state_mut().extend(job, &instance);
         extended.map_err(|error| Problem::unusable(error.to_string()))?;
         if let Some(entry) = self.jobs.get_mut(&job) {
             (entry.graph, entry.flat) = (graph, flat);
+            entry.bytes += more;
             if entry.ended.take().is_some() {
                 self.ended.retain(|ended| *ended != job);
                 self.ended_tasks -= self.jobs[&job].graph.len() - added;
             }
         }
+        self.bytes += more;
         self.totals.tasks += added as u64;
         self.advance(vec![Event::Tick])?;
         Ok(Outcome::Done)
     }
 
-    /// The graph of a job with more tasks. O(all its tasks).
-    pub(crate) fn extended(&self, job: JobId, tasks: &str) -> Result<JobGraph, Problem> {
-        let old = &self.job(job)?.graph;
-        let fault = |error: &dyn std::fmt::Display| Problem::unusable(format!("the extension: {error}"));
-        let added: Extension = serde_json::from_str(tasks).map_err(|error| fault(&error))?;
-        let mut text = Vec::new();
-        format::write(old, Format::Json, &mut text).map_err(|error| fault(&error))?;
-        let mut all: Value = serde_json::from_slice(&text).map_err(|error| fault(&error))?;
-        if let Some(list) = all.get_mut("tasks").and_then(Value::as_array_mut) {
-            list.extend(added.tasks);
+    /// The change that adds tasks to a job. O(all tasks of the job).
+    pub(crate) fn extension(
+        &self,
+        job: JobId,
+        text: &[u8],
+        format: &str,
+        limit: usize,
+    ) -> Result<Change, Problem> {
+        let entry = self.job(job)?;
+        let tasks = read_extension(&entry.graph, text, format, limit)?;
+        let graph = entry.whole_graph().extended(&tasks)?;
+        let mut predicted = self.predict(&graph);
+        if !predicted.is_empty() {
+            let had = entry.graph.tasks().filter(|task| matches!(task.work, Work::Unknown)).count();
+            predicted[..had].fill(f64::NAN);
         }
-        if let (Some(all), false) = (all.as_object_mut(), added.files.is_empty()) {
-            let files = all.entry("files").or_insert_with(|| Value::Object(serde_json::Map::new()));
-            if let Some(files) = files.as_object_mut() {
-                files.extend(added.files);
-            }
-        }
-        let text = serde_json::to_vec(&all).map_err(|error| fault(&error))?;
-        let graph = format::read(&text, Format::Json, old.name()).map_err(|error| fault(&error))?;
-        let same = |(a, b): (&mdts_dag::Task, &mdts_dag::Task)| a.name == b.name;
-        if graph.len() < old.len() || !old.tasks().zip(graph.tasks()).all(same) {
-            return Err(fault(&"the tasks that the job has must stay as they are"));
-        }
-        if old.task_ids().any(|task| graph.parents(task).count() != old.parents(task).count()) {
-            return Err(fault(&"a task that the job has would wait for a new one"));
-        }
-        if graph.len() > MOST_TASKS {
-            return Err(Problem::too_large(format!("more than {MOST_TASKS} tasks")));
-        }
-        Ok(graph)
+        Ok(Change::Extended { job: job.get(), tasks, predicted, parsed: Some(graph) })
     }
 
     pub(super) fn asked(&mut self, jobs: &[(u32, Vec<u32>)]) -> Result<Outcome, Problem> {
@@ -208,6 +211,9 @@ impl Brain {
         for (job, tasks) in jobs {
             let job = JobId::from(*job);
             let of_job = self.job(job)?.graph.len();
+            if let Some(entry) = self.jobs.get_mut(&job) {
+                entry.lapsed = false; // its client has spoken, which is recorded with this
+            }
             let tasks = tasks.iter().map(|task| TaskId::from(*task)).filter(|task| task.index() < of_job);
             events.extend(tasks.map(|task| Event::Asked { job, task }));
         }
@@ -215,20 +221,29 @@ impl Brain {
         Ok(Outcome::Done)
     }
 
-    /// The tasks that a request is about, and those of them that were not asked for yet.
+    /// The tasks that a request is about, and those of them that were not asked for yet. Of a request that names none, no
+    /// more than [`MOST_ANSWERS`] are told, the new ones first.
     pub(crate) fn wanted(&self, job: JobId, place: &Place) -> Result<(Vec<TaskId>, Vec<TaskId>), Problem> {
         let (entry, state) = (self.job(job)?, self.state()?);
         let is_open = |task: &TaskId| matches!(state.phase(job, *task), Phase::Waiting | Phase::Ready);
-        let tasks: Vec<TaskId> = match &place.tasks {
-            Some(names) => names.iter().map(|name| self.task(job, name)).collect::<Result<_, _>>()?,
-            None if place.ahead => entry.flat.tasks().filter(is_open).collect(),
-            None => {
-                let is_ready = |task: &TaskId| state.phase(job, *task) == Phase::Ready;
-                entry.flat.tasks().filter(is_ready).collect()
+        let is_new = |task: &TaskId| is_open(task) && !state.is_asked(job, *task);
+        if let Some(names) = &place.tasks {
+            let tasks: Vec<TaskId> =
+                names.iter().map(|name| self.task(job, name)).collect::<Result<_, _>>()?;
+            let mut seen = FxHashSet::default();
+            if let Some(twice) = tasks.iter().find(|task| !seen.insert(**task)) {
+                let name = &entry.graph.task(*twice).name;
+                return Err(Problem::unusable(format!("task '{}' is named twice", name.escape_debug())));
             }
-        };
-        let new = tasks.iter().copied().filter(|t| is_open(t) && !state.is_asked(job, *t)).collect();
-        Ok((tasks, new))
+            let new = tasks.iter().copied().filter(is_new).collect();
+            return Ok((tasks, new));
+        }
+        let is_ready = |task: &TaskId| state.phase(job, *task) == Phase::Ready;
+        let is_meant = |task: &TaskId| if place.ahead { is_open(task) } else { is_ready(task) };
+        let (new, old): (Vec<TaskId>, Vec<TaskId>) = entry.flat.tasks().filter(is_meant).partition(is_new);
+        let mut told: Vec<TaskId> = new.iter().chain(&old).copied().take(MOST_ANSWERS).collect();
+        told.sort_unstable();
+        Ok((told, new))
     }
 
     pub(super) fn cancelled(&mut self, job: JobId) -> Result<Outcome, Problem> {
@@ -247,9 +262,10 @@ impl Brain {
             }
             if let Some(entry) = self.jobs.remove(&job) {
                 self.ended_tasks -= entry.graph.len();
+                self.bytes -= entry.bytes;
             }
-            if let (Some(engine), Some(nothing)) = (&mut self.engine, &self.nothing) {
-                engine.state_mut().forget(job, nothing);
+            if let Some(engine) = &mut self.engine {
+                engine.state_mut().forget(job);
                 engine.policy_mut().forget(job);
             }
         }
@@ -278,6 +294,9 @@ impl Brain {
             self.ended_tasks += entry.graph.len();
             self.news.push(job);
         }
+        if let (Some(engine), Some(nothing)) = (&mut self.engine, &self.nothing) {
+            engine.state_mut().retire(job, nothing);
+        }
     }
 
     /// The job of this number, if it is known.
@@ -291,55 +310,4 @@ impl Brain {
         let unknown = || Problem::not_found(format!("{job:?} has no task '{}'", name.escape_debug()));
         self.job(job)?.graph.find(name).ok_or_else(unknown)
     }
-}
-
-/// Reads the graph of a job.
-pub(crate) fn read_graph(new: &NewJob) -> Result<JobGraph, Problem> {
-    let format = match new.format.as_str() {
-        "" => None,
-        name => Some(format_of(name)?),
-    };
-    let graph = format::read(&new.text, format, &new.name).map_err(|error| match error {
-        mdts_dag::Error::UnknownFormat { .. } => Problem::unsupported_format(error.to_string()),
-        other => Problem::unusable(other.to_string()),
-    })?;
-    if graph.len() > MOST_TASKS {
-        return Err(Problem::too_large(format!("more than {MOST_TASKS} tasks")));
-    }
-    Ok(graph)
-}
-
-/// The format of this name.
-pub(crate) fn format_of(name: &str) -> Result<Format, Problem> {
-    Ok(match name {
-        "json" => Format::Json,
-        "yaml" => Format::Yaml,
-        "toml" => Format::Toml,
-        "wfformat" => Format::WfFormat,
-        "dax" => Format::Dax,
-        "stg" => Format::Stg,
-        "dot" => Format::Dot,
-        other => {
-            let known = "json, yaml, toml, wfformat, dax, stg or dot";
-            return Err(Problem::unsupported_format(format!(
-                "format '{}'; write {known}",
-                other.escape_debug()
-            )));
-        }
-    })
-}
-
-fn with_predictions(graph: Arc<JobGraph>, predicted: &[f64]) -> Result<Arc<JobGraph>, Problem> {
-    if predicted.is_empty() {
-        return Ok(graph);
-    }
-    let mut predicted = predicted.iter();
-    let work: Vec<Work> = graph
-        .tasks()
-        .map(|task| match &task.work {
-            Work::Unknown => predicted.next().map_or(Work::Unknown, |seconds| Work::Seconds(*seconds)),
-            known => known.clone(),
-        })
-        .collect();
-    graph.with_work(work).map(Arc::new).map_err(|error| Problem::internal(error.to_string()))
 }

@@ -12,6 +12,12 @@ impl Brain {
         self.now = self.now.max(now);
     }
 
+    /// Nobody could be heard for so many seconds: no lease ends because of them.
+    pub(crate) fn be_patient(&mut self, seconds: f64) {
+        self.nodes.iter_mut().for_each(|node| node.heard += seconds);
+        self.jobs.values_mut().for_each(|job| job.heard += seconds);
+    }
+
     /// What has become due: leases that are over, jobs to forget. O(nodes + open jobs).
     pub(crate) fn due(&self) -> Vec<Change> {
         let mut due = Vec::new();
@@ -21,6 +27,10 @@ impl Brain {
             if is_over && self.node_state(id) != NodeState::Lost {
                 tracing::warn!(node = node.name, "not heard of for its lease; it counts as lost");
                 due.push(Change::node_gone(id, false));
+            }
+            let is_old = self.expiry(id).is_some_and(|expiry| expiry + self.terms.keep_seconds <= self.now);
+            if is_old && self.node_state(id) == NodeState::Lost {
+                due.push(Change::node_gone(id, true));
             }
         }
         let open = self.engine.iter().flat_map(|engine| engine.state().open_jobs());
@@ -40,15 +50,17 @@ impl Brain {
 
     /// Jobs that ended so long ago, or before so many others, that they are forgotten.
     fn old_jobs(&self) -> Vec<u32> {
-        let mut tasks = self.ended_tasks;
+        let (mut tasks, mut bytes) = (self.ended_tasks, self.bytes);
         let mut old = Vec::new();
         for id in &self.ended {
             let Some(job) = self.jobs.get(id) else { continue };
             let age = job.ended.map_or(0.0, |(at, _)| self.now - at);
-            if age < self.terms.keep_seconds && tasks <= self.terms.keep_tasks {
+            let is_much = tasks > self.terms.keep_tasks || bytes > self.terms.most_bytes / 2;
+            if age < self.terms.keep_seconds && !is_much {
                 break;
             }
             tasks -= job.graph.len();
+            bytes -= job.bytes;
             old.push(id.get());
         }
         old

@@ -10,6 +10,7 @@
 mod change;
 mod events;
 mod explain;
+mod graphs;
 mod guard;
 mod image;
 mod jobs;
@@ -29,9 +30,9 @@ use mdts_policies::predict::Predictor;
 use rustc_hash::FxHashMap;
 
 pub(crate) use change::{Change, NewJob, Report};
+pub(crate) use graphs::{named, read_graph};
 use guard::Guarded;
 use jobs::JobEntry;
-pub(crate) use jobs::{format_of, read_graph};
 use nodes::NodeEntry;
 pub(crate) use view::Figures;
 
@@ -53,6 +54,8 @@ pub(crate) struct Terms {
     /// For how many seconds, and for how many tasks, jobs that have ended can be asked about.
     pub(crate) keep_seconds: f64,
     pub(crate) keep_tasks: usize,
+    /// What the graphs of all jobs may take.
+    pub(crate) most_bytes: usize,
 }
 
 /// All that the service knows.
@@ -70,7 +73,9 @@ pub(crate) struct Brain {
     /// Jobs that have ended, the first of them first, and the number of their tasks.
     ended: VecDeque<JobId>,
     ended_tasks: usize,
-    /// Stands in the place of forgotten jobs.
+    /// What the graphs of all jobs take.
+    bytes: usize,
+    /// Stands in the place of the instances of jobs that have ended.
     nothing: Option<Arc<Instance>>,
     clients: FxHashMap<String, u32>,
     next_client: u32,
@@ -117,7 +122,8 @@ impl Brain {
             jobs: FxHashMap::default(),
             ended: VecDeque::new(),
             ended_tasks: 0,
-            nothing: None,
+            bytes: 0,
+            nothing: nodes::nothing().ok(),
             clients: FxHashMap::default(),
             next_client: 0,
             predictor: Predictor::new(0),
@@ -139,12 +145,15 @@ impl Brain {
             Change::NodeDrained(node) => self.node_told(Event::NodeDrained((*node).into())),
             Change::NodeUndrained(node) => self.node_told(Event::NodeJoined((*node).into())),
             Change::Submitted(job) => self.submit(job),
-            Change::Extended { job, tasks, parsed } => self.extend((*job).into(), tasks, parsed.as_ref()),
+            Change::Extended { job, tasks, predicted, parsed } => {
+                self.extend((*job).into(), tasks, predicted, parsed.as_ref())
+            }
             Change::Asked(jobs) => self.asked(jobs),
             Change::Events { job, events } => self.events((*job).into(), events),
             Change::Cancelled(job) => self.cancelled((*job).into()),
             Change::Lapsed(job) => self.lapsed((*job).into()),
             Change::Forgotten(jobs) => Ok(self.forgotten(jobs)),
+            Change::Nothing => Ok(Outcome::Done),
         }
     }
 
@@ -171,7 +180,11 @@ impl Brain {
     fn opened(&mut self) -> Result<Outcome, Problem> {
         let now = self.now;
         self.nodes.iter_mut().for_each(|node| node.heard = now);
-        self.jobs.values_mut().for_each(|job| job.heard = now);
+        for job in self.jobs.values_mut() {
+            job.heard = now;
+            // What ended before can be asked about for as long as if it had ended now.
+            job.ended = job.ended.map(|(_, succeeded)| (now, succeeded));
+        }
         if self.engine.is_some() {
             self.advance(vec![Event::Resumed])?;
         }

@@ -1,18 +1,24 @@
 //! Nodes: registered by name, alive as long as they are heard of.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mdts_core::engine::{Engine, Event, JobId, Phase, State, TaskRun};
-use mdts_core::{Capacity, Cluster, Instance, Node, NodeId};
+use mdts_core::engine::{Engine, Event, JobId, State};
+use mdts_core::{Capacity, Cluster, Instance, Node, NodeId, SlotModel};
 use mdts_dag::{JobGraph, Task};
+use rustc_hash::FxHashSet;
 
 use super::{Brain, Outcome};
 use crate::api::{NodeSpec, NodeState, Problem};
 
 /// Most nodes that are known at a time.
 const MOST_NODES: usize = 10_000;
-/// Longest name of a node, in bytes.
+/// Longest name of a node, a resource or a kind, in bytes.
 const LONGEST_NAME: usize = 255;
+/// Most resources that all nodes together offer by name.
+const MOST_RESOURCES: usize = 64;
+/// Most kinds that a node has speeds for.
+const MOST_SPEEDS: usize = 256;
 
 /// A node and when it was heard of last.
 #[derive(Debug, Clone)]
@@ -20,8 +26,10 @@ pub(super) struct NodeEntry {
     pub(super) name: String,
     pub(super) spec: NodeSpec,
     pub(super) heard: f64,
-    /// Another node may take its number.
+    /// Another node may take its number and its name.
     pub(super) removed: bool,
+    /// Another node has its name.
+    pub(super) renamed: bool,
 }
 
 /// What a registration means for one node.
@@ -30,19 +38,28 @@ struct Placing {
     entry: NodeEntry,
     /// The node was not there, or not like this.
     is_new: bool,
+    /// The node that had its name.
+    replaces: Option<NodeId>,
 }
 
 impl Brain {
-    /// Registers nodes. One that is known as it is counts as heard of; one that has changed is another one, whose work
-    /// starts anew.
+    /// Registers nodes. One that is known as it is counts as heard of; one that has changed is another one under a number of
+    /// its own, so that what ran on the old one is still told of that.
     pub(super) fn register(&mut self, nodes: &[(String, String)]) -> Result<Outcome, Problem> {
-        let placings = self.placings(nodes)?;
-        let is_new = placings.iter().any(|p| p.is_new);
-        let change = if is_new { Some(self.changed_cluster(&placings)?) } else { None };
+        let mut placings = self.placings(nodes, true)?;
+        let mut entries = self.entries_with(&placings);
+        let is_new = placings.iter().any(|placing| placing.is_new);
+        let mut change = is_new.then(|| self.changed_cluster(&entries)).transpose();
+        if change.is_err() {
+            // Jobs may need removed nodes, whose numbers were to be used again, to be there by name.
+            placings = self.placings(nodes, false)?;
+            entries = self.entries_with(&placings);
+            change = self.changed_cluster(&entries).map(Some);
+        }
+        let change = change?;
         // From here on nothing is refused.
-        let gone = placings.iter().filter(|p| p.is_new).map(|p| NodeId::new(p.at));
-        for node in gone.collect::<Vec<_>>() {
-            self.lose(node)?;
+        for node in placings.iter().filter_map(|placing| placing.replaces).collect::<Vec<_>>() {
+            self.node_gone(node, true)?;
         }
         if let Some((cluster, instances)) = change {
             self.take_cluster(cluster, &instances)?;
@@ -54,61 +71,91 @@ impl Brain {
         };
         let joined: Vec<Event> = joined.filter(|event| !draining(event)).collect();
         for Placing { at, entry, .. } in placings {
-            self.node_names.insert(entry.name.clone(), NodeId::new(at));
-            if at < self.nodes.len() {
-                self.nodes[at] = entry;
-            } else {
-                self.nodes.push(entry);
-            }
+            self.node_names.insert(entry.name, NodeId::new(at));
         }
+        self.nodes = entries;
         self.advance(joined)?;
         Ok(Outcome::Done)
     }
 
-    /// Finds a number for every node.
-    fn placings(&self, nodes: &[(String, String)]) -> Result<Vec<Placing>, Problem> {
-        let mut free = (0..self.nodes.len()).filter(|at| self.nodes[*at].removed).chain(self.nodes.len()..);
+    /// Finds a number for every node; with `reuse`, those of removed nodes that no job tells of.
+    fn placings(&self, nodes: &[(String, String)], reuse: bool) -> Result<Vec<Placing>, Problem> {
+        let told = if reuse { self.nodes_told_of() } else { Vec::new() };
+        let is_free = |at: &usize| reuse && self.nodes[*at].removed && !told[*at];
+        let mut free = (0..self.nodes.len()).filter(is_free).chain(self.nodes.len()..);
         let mut placings = Vec::with_capacity(nodes.len());
         for (name, spec) in nodes {
-            if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-                let what = "is empty, has control characters or more than 255 bytes";
-                return Err(Problem::unusable(format!(
-                    "the name of a node, '{}', {what}",
-                    name.escape_debug()
-                )));
-            }
+            check_name("node", name)?;
             let spec: NodeSpec = serde_json::from_str(spec)
                 .map_err(|error| Problem::bad_request(format!("node '{name}': {error}")))?;
-            if spec.lease_seconds.is_some_and(|s| !(0.0..=1e9).contains(&s)) {
-                return Err(Problem::unusable(format!("node '{name}': lease_seconds must be 0 to 1e9")));
-            }
-            let known = self.node_names.get(name).map(|id| id.index());
-            let is_new = known.is_none_or(|at| offers(&self.nodes[at].spec) != offers(&spec));
-            let Some(at) = known.or_else(|| free.next()) else { continue };
-            if at >= MOST_NODES {
-                return Err(Problem::conflict(format!("more than {MOST_NODES} nodes; remove some first")));
-            }
-            let entry = NodeEntry { name: name.clone(), spec, heard: self.now, removed: false };
-            placings.push(Placing { at, entry, is_new });
+            check_spec(name, &spec)?;
+            let known = self.node_names.get(name).copied();
+            let same = known.filter(|id| offers(&self.nodes[id.index()].spec) == offers(&spec));
+            let Some(at) = same.map(NodeId::index).or_else(|| free.next()) else { continue };
+            let entry =
+                NodeEntry { name: name.clone(), spec, heard: self.now, removed: false, renamed: false };
+            let replaces = known.filter(|_| same.is_none());
+            placings.push(Placing { at, entry, is_new: same.is_none(), replaces });
         }
+        let new = placings.iter().filter(|p| p.is_new && p.replaces.is_none()).count();
+        let highest = placings.iter().map(|p| p.at).max().unwrap_or_default();
+        if self.node_names.len() + new > MOST_NODES || highest >= 2 * MOST_NODES {
+            return Err(Problem::conflict(format!("more than {MOST_NODES} nodes; remove some first")));
+        }
+        self.check_resources(&placings)?;
         Ok(placings)
     }
 
-    /// The cluster with these nodes, and all open jobs on it.
+    /// By number, whether some job that is remembered tells of a node.
+    fn nodes_told_of(&self) -> Vec<bool> {
+        let mut told = vec![false; self.nodes.len()];
+        if self.nodes.iter().any(|node| node.removed) {
+            for granted in self.jobs.values().flat_map(|job| &job.grants) {
+                told[granted.node as usize] = true;
+            }
+        }
+        told
+    }
+
+    /// Every node has a row of all resources, so that their number is limited.
+    fn check_resources(&self, placings: &[Placing]) -> Result<(), Problem> {
+        let specs = self.nodes.iter().chain(placings.iter().map(|placing| &placing.entry));
+        let names: BTreeSet<&String> = specs.flat_map(|node| node.spec.resources.keys()).collect();
+        if names.len() > MOST_RESOURCES {
+            return Err(Problem::unusable(format!(
+                "the nodes offer more than {MOST_RESOURCES} different resources"
+            )));
+        }
+        Ok(())
+    }
+
+    /// All nodes when these are registered.
+    fn entries_with(&self, placings: &[Placing]) -> Vec<NodeEntry> {
+        let mut entries = self.nodes.clone();
+        for placing in placings {
+            if let Some(old) = placing.replaces {
+                entries[old.index()].removed = true;
+            }
+            if placing.at < entries.len() {
+                entries[placing.at] = placing.entry.clone();
+            } else {
+                entries.push(placing.entry.clone());
+            }
+        }
+        let names: FxHashSet<&str> = placings.iter().map(|placing| placing.entry.name.as_str()).collect();
+        for entry in entries.iter_mut().filter(|entry| entry.removed && names.contains(entry.name.as_str())) {
+            entry.renamed = true;
+        }
+        entries
+    }
+
+    /// The cluster of these nodes, and all open jobs on it.
     #[allow(clippy::type_complexity)]
     fn changed_cluster(
         &self,
-        placings: &[Placing],
+        entries: &[NodeEntry],
     ) -> Result<(Arc<Cluster>, Vec<(JobId, Arc<Instance>)>), Problem> {
-        let mut nodes: Vec<Node> = self.nodes.iter().enumerate().map(|(at, n)| node(n, at)).collect();
-        for placing in placings {
-            let node = node(&placing.entry, placing.at);
-            if placing.at < nodes.len() {
-                nodes[placing.at] = node;
-            } else {
-                nodes.push(node);
-            }
-        }
+        let nodes = in_cluster(entries);
         let network = self.terms.network.resized(nodes.len());
         let cluster = Cluster::new(nodes, network, self.terms.slots);
         let cluster = Arc::new(cluster.map_err(|error| Problem::unusable(error.to_string()))?);
@@ -143,7 +190,6 @@ impl Brain {
             engine.keep_records();
             self.engine = Some(engine);
         }
-        self.nothing = Some(Arc::new(nothing(&cluster).map_err(fault)?));
         self.cluster = Some(cluster);
         Ok(())
     }
@@ -163,7 +209,7 @@ impl Brain {
         if node.index() >= engine.state().node_count() {
             return Ok(());
         }
-        for run in running_on(engine.state(), node, &self.jobs) {
+        for run in engine.state().runs_on(node) {
             self.grant(run, node, false);
         }
         self.advance(vec![Event::NodeLost(node)])
@@ -215,35 +261,44 @@ fn offers(spec: &NodeSpec) -> NodeSpec {
     NodeSpec { lease_seconds: None, ..spec.clone() }
 }
 
-/// The node of the cluster. One that was removed keeps its number under a name that no node can have.
-pub(super) fn node(entry: &NodeEntry, at: usize) -> Node {
-    let NodeSpec { speed, speeds, cores, memory, gpus, resources, .. } = entry.spec.clone();
-    let name = if entry.removed { format!("\u{0}{at}") } else { entry.name.clone() };
-    let mut node = Node::new(name).speed(speed);
-    node.capacity = Capacity { cores, memory, gpus, other: resources };
-    node.speeds = speeds;
-    node
+/// The nodes of the cluster. One that was removed keeps its number, and its name until another one gets it.
+pub(super) fn in_cluster(entries: &[NodeEntry]) -> Vec<Node> {
+    let nodes = entries.iter().enumerate().map(|(at, entry)| {
+        let NodeSpec { speed, speeds, cores, memory, gpus, resources, .. } = entry.spec.clone();
+        let name = if entry.renamed { format!("\u{0}{at}") } else { entry.name.clone() };
+        let mut node = Node::new(name).speed(speed);
+        node.capacity = Capacity { cores, memory, gpus, other: resources };
+        node.speeds = speeds;
+        node
+    });
+    nodes.collect()
 }
 
-/// An instance of one task that needs nothing.
-pub(super) fn nothing(cluster: &Arc<Cluster>) -> mdts_core::Result<Instance> {
-    let mut job = JobGraph::builder("forgotten");
-    job.task(Task::new("nothing").seconds(0.0).cores(0.001))?;
-    Instance::new(job.build()?.freeze().into(), cluster.clone(), mdts_dag::DataModel::Edges)
-}
-
-fn running_on(
-    state: &State,
-    node: NodeId,
-    jobs: &rustc_hash::FxHashMap<JobId, super::JobEntry>,
-) -> Vec<TaskRun> {
-    let mut runs = Vec::new();
-    for job in state.open_jobs() {
-        for task in jobs.get(&job).into_iter().flat_map(|entry| entry.flat.tasks()) {
-            if state.node_of(job, task) == Some(node) && state.phase(job, task) == Phase::Running {
-                runs.push(TaskRun { job, task, attempt: state.attempts(job, task) });
-            }
-        }
+fn check_name(what: &str, name: &str) -> Result<(), Problem> {
+    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+        let begin: String = name.chars().take(40).collect();
+        return Err(Problem::unusable(format!(
+            "the name of a {what}, '{}', is empty, has control characters or more than {LONGEST_NAME} bytes",
+            begin.escape_debug()
+        )));
     }
-    runs
+    Ok(())
+}
+
+fn check_spec(name: &str, spec: &NodeSpec) -> Result<(), Problem> {
+    if spec.lease_seconds.is_some_and(|s| !(0.0..=1e9).contains(&s)) {
+        return Err(Problem::unusable(format!("node '{name}': lease_seconds must be 0 to 1e9")));
+    }
+    if spec.speeds.len() > MOST_SPEEDS {
+        return Err(Problem::unusable(format!("node '{name}' has speeds for more than {MOST_SPEEDS} kinds")));
+    }
+    spec.resources.keys().chain(spec.speeds.keys()).try_for_each(|name| check_name("resource or kind", name))
+}
+
+/// An instance of one task on a node of its own.
+pub(super) fn nothing() -> mdts_core::Result<Arc<Instance>> {
+    let mut job = JobGraph::builder("over");
+    job.task(Task::new("nothing").seconds(0.0).cores(0.001))?;
+    let cluster = Arc::new(Cluster::identical(1, SlotModel::Exclusive)?);
+    Instance::new(job.build()?.freeze().into(), cluster, mdts_dag::DataModel::Edges).map(Arc::new)
 }

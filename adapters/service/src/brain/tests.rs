@@ -17,6 +17,7 @@ fn terms() -> Terms {
         job_lease: 0.0,
         keep_seconds: 100.0,
         keep_tasks: 1000,
+        most_bytes: 1 << 30,
     }
 }
 
@@ -61,6 +62,50 @@ impl Story {
         let (_, wanted) = self.brain.wanted(job, &Place::default())?;
         self.tell(now, Change::asked(job, &wanted))?;
         Ok(job.get())
+    }
+
+    /// A job of this text, all asked for.
+    fn submit_text(&mut self, now: f64, text: &str, lease_seconds: f64) -> Result<u32, Problem> {
+        let text = text.as_bytes().to_vec();
+        let new = NewJob { name: "job".into(), share: 1.0, lease_seconds, text, ..NewJob::default() };
+        let Outcome::Submitted(job) = self.tell(now, Change::Submitted(new))? else {
+            return Err(Problem::internal("no job"));
+        };
+        let (_, wanted) = self.brain.wanted(job, &Place { tasks: None, ahead: true })?;
+        self.tell(now, Change::asked(job, &wanted))?;
+        Ok(job.get())
+    }
+
+    fn report(&mut self, now: f64, job: u32, task: u32, attempt: u32, what: What) -> Result<(), Problem> {
+        let report = Report { task, attempt, what, seconds: None, reason: None };
+        self.tell(now, Change::Events { job, events: vec![report] }).map(drop)
+    }
+
+    /// Registers one node.
+    fn register(&mut self, now: f64, name: &str, spec: &NodeSpec) -> Result<(), Problem> {
+        self.tell(now, Change::nodes([(&name.to_owned(), spec)])).map(drop)
+    }
+
+    fn remove(&mut self, now: f64, name: &str) -> Result<(), Problem> {
+        let node = self.brain.node(name)?;
+        self.tell(now, Change::node_gone(node, true)).map(drop)
+    }
+
+    /// What a service knows that has read all records.
+    fn replayed(&self, policy: &str) -> Result<Brain, Problem> {
+        let mut again = brain(policy)?;
+        for (now, change, decided) in &self.past {
+            again.repeat(*now, change, decided.clone())?;
+        }
+        Ok(again)
+    }
+
+    /// What a service knows that has read a snapshot.
+    fn restored(&self, policy: &str) -> Result<Brain, Problem> {
+        let (engine, rest) = self.brain.image().map_err(Problem::internal)?;
+        let mut again = brain(policy)?;
+        again.restore(&engine, &rest).map_err(Problem::internal)?;
+        Ok(again)
     }
 }
 
@@ -172,7 +217,7 @@ fn eventful(policy: &str) -> Result<Story, Problem> {
     ];
     story.tell(3.0, Change::nodes(grown.iter().map(|(name, spec)| (name, spec))))?;
     let tasks = r#"{"tasks": [{"name": "more", "work": 1, "after": ["t0"]}]}"#.to_owned();
-    story.tell(3.5, Change::Extended { job: 1, tasks, parsed: None })?;
+    story.tell(3.5, Change::Extended { job: 1, tasks, predicted: Vec::new(), parsed: None })?;
     story.tell(4.0, Change::Lapsed(1))?;
     story.tell(4.5, Change::Asked(vec![(1, vec![0, 1, 5])]))?;
     story.tell(5.0, Change::NodeUndrained(2))?;
@@ -186,12 +231,11 @@ fn eventful(policy: &str) -> Result<Story, Problem> {
 fn what_is_repeated_comes_to_the_same() -> Result<(), Problem> {
     for policy in ["eft", "mdts", "heft", "random"] {
         let story = eventful(policy)?;
-        let mut again = brain("round-robin")?; // is not asked
-        for (now, change, decided) in story.past {
-            again.repeat(now, &change, decided)?;
-        }
+        let again = story.replayed("round-robin")?; // is not asked
         assert_eq!(again.image().map(|i| i.0), story.brain.image().map(|i| i.0), "{policy}");
         assert_eq!(again.job_views(), story.brain.job_views());
+        assert_eq!(again.node_views(), story.brain.node_views());
+        assert_eq!(again.task_views(1.into(), 0)?, story.brain.task_views(1.into(), 0)?);
         assert_eq!(again.grants(1.into(), 0)?, story.brain.grants(1.into(), 0)?);
     }
     Ok(())
@@ -200,9 +244,7 @@ fn what_is_repeated_comes_to_the_same() -> Result<(), Problem> {
 #[test]
 fn a_snapshot_stands_for_the_past() -> Result<(), Problem> {
     let mut story = eventful("eft")?;
-    let (engine, rest) = story.brain.image().map_err(Problem::internal)?;
-    let mut again = brain("eft")?;
-    again.restore(&engine, &rest).map_err(Problem::internal)?;
+    let mut again = story.restored("eft")?;
     assert_eq!(again.job_views(), story.brain.job_views());
     assert_eq!(again.node_views(), story.brain.node_views());
     for brain in [&mut again, &mut story.brain] {
@@ -224,5 +266,172 @@ fn jobs_that_ended_long_ago_are_forgotten() -> Result<(), Problem> {
     story.brain.set_now(101.5);
     let due = story.brain.due();
     assert!(matches!(due.as_slice(), [Change::Forgotten(jobs)] if jobs == &[0, 1]), "{due:?}");
+    Ok(())
+}
+
+#[test]
+fn a_job_that_lost_its_nodes_once_loses_them_again_after_a_restart() -> Result<(), Problem> {
+    let mut story = Story::new("eft", &[1.0])?;
+    let job = story.submit_text(0.0, "tasks: [{name: a, work: 5}]", 1.0)?;
+    story.tell(2.0, Change::Lapsed(job))?;
+    story.tell(2.5, Change::Asked(vec![(job, vec![0])]))?;
+    assert_eq!(story.brain.latest_grant(job.into())?, 3, "it runs again");
+    for mut again in [story.replayed("eft")?, story.restored("eft")?] {
+        again.apply(3.0, &Change::Opened)?;
+        assert_eq!(again.job_view(job.into())?.state, JobState::Open);
+        again.set_now(10.0);
+        assert!(matches!(again.due().as_slice(), [Change::Lapsed(0)]), "{:?}", again.due());
+    }
+    Ok(())
+}
+
+/// Jobs that name nodes, open and ended, while these nodes go and come back as others.
+fn changing_nodes() -> Result<Story, Problem> {
+    let mut story = Story::new("eft", &[1.0, 1.0])?;
+    let done = story.submit_text(0.0, "tasks: [{name: a, times: {m0: 1, m1: 2}}]", 0.0)?;
+    story.report(1.0, done, 0, 1, What::Finished)?;
+    story.submit_text(1.0, "tasks: [{name: b, times: {m0: 1, m1: 2}}, {name: c, times: {m1: 2}}]", 0.0)?;
+    story.remove(2.0, "m1")?;
+    story.register(3.0, "m2", &NodeSpec::default())?;
+    story.register(4.0, "m0", &NodeSpec { speed: 3.0, ..NodeSpec::default() })?;
+    Ok(story)
+}
+
+#[test]
+fn a_snapshot_can_be_read_whatever_has_become_of_the_nodes() -> Result<(), Problem> {
+    let mut story = changing_nodes()?;
+    let mut again = story.restored("eft")?;
+    story.brain.take_decided();
+    for brain in [&mut again, &mut story.brain] {
+        let spec = NodeSpec { speed: 2.0, ..NodeSpec::default() };
+        brain.apply(5.0, &Change::nodes([(&"m1".to_owned(), &spec)]))?;
+    }
+    for job in [0, 1] {
+        assert_eq!(again.job_view(job.into())?, story.brain.job_view(job.into())?);
+        assert_eq!(again.grants(job.into(), 0)?, story.brain.grants(job.into(), 0)?);
+    }
+    assert_eq!(again.image().map(|i| i.0), story.brain.image().map(|i| i.0));
+    let grants = again.grants(1.into(), 0)?.grants;
+    assert!(grants.iter().any(|grant| grant.task == "c" && grant.start && grant.node == "m1"), "{grants:?}");
+    Ok(())
+}
+
+#[test]
+fn what_was_told_of_nodes_stays_true() -> Result<(), Problem> {
+    let story = changing_nodes()?;
+    let first = &story.brain.grants(0.into(), 0)?.grants[0];
+    assert_eq!((first.node.as_str(), first.start), ("m0", true));
+    let mut story = Story::new("eft", &[1.0])?;
+    let job = story.submit_text(0.0, "tasks: [{name: a, work: 1}]", 0.0)?;
+    story.report(1.0, job, 0, 1, What::Finished)?;
+    story.remove(2.0, "m0")?;
+    story.register(3.0, "new", &NodeSpec::default())?;
+    assert_eq!(story.brain.grants(job.into(), 0)?.grants[0].node, "m0");
+    assert_eq!(story.brain.task_views(job.into(), 0)?.tasks[0].node.as_deref(), Some("m0"));
+    let numbers = story.brain.nodes.len();
+    story.tell(4.0, Change::Forgotten(vec![job]))?;
+    story.register(5.0, "newer", &NodeSpec::default())?;
+    assert_eq!(story.brain.nodes.len(), numbers, "nothing tells of m0 any more");
+    Ok(())
+}
+
+#[test]
+fn lost_nodes_are_forgotten_in_time() -> Result<(), Problem> {
+    let mut story = Story::new("eft", &[1.0])?;
+    story.register(0.0, "short", &NodeSpec { lease_seconds: Some(1.0), ..NodeSpec::default() })?;
+    for (now, left) in [(2.0, 2), (50.0, 2), (102.0, 1)] {
+        story.brain.set_now(now);
+        for change in story.brain.due() {
+            story.tell(now, change)?;
+        }
+        assert_eq!(story.brain.node_views().len(), left, "after {now} s");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_start_that_is_told_twice_counts_once() -> Result<(), Problem> {
+    let mut story = Story::new("eft", &[1.0])?;
+    let job = story.submit_text(0.0, "tasks: [{name: a, work: 1}]", 0.0)?;
+    story.report(1.0, job, 0, 1, What::Started)?;
+    story.report(4.0, job, 0, 1, What::Started)?;
+    story.report(5.0, job, 0, 1, What::Finished)?;
+    assert_eq!(story.brain.explain(job.into(), 0.into())?.seconds, Some(4.0));
+    Ok(())
+}
+
+#[test]
+fn what_ended_before_a_restart_can_be_asked_about_after_it() -> Result<(), Problem> {
+    let mut story = Story::new("eft", &[1.0])?;
+    let job = story.submit_text(0.0, "tasks: [{name: a, work: 1}]", 0.0)?;
+    story.report(1.0, job, 0, 1, What::Finished)?;
+    let mut again = story.replayed("eft")?;
+    again.apply(1000.0, &Change::Opened)?;
+    again.set_now(1001.0);
+    assert!(again.due().is_empty(), "{:?}", again.due());
+    again.set_now(1101.0);
+    assert!(matches!(again.due().as_slice(), [Change::Forgotten(_)]));
+    Ok(())
+}
+
+#[test]
+fn jobs_that_have_ended_hold_no_old_cluster() -> Result<(), Problem> {
+    let mut story = Story::new("eft", &[1.0])?;
+    let job = story.submit_text(0.0, "tasks: [{name: a, work: 1}]", 0.0)?;
+    let old = story.brain.cluster.as_ref().map(std::sync::Arc::downgrade);
+    story.register(1.0, "new", &NodeSpec::default())?;
+    story.report(2.0, job, 0, 1, What::Finished)?;
+    let new = story.brain.cluster.as_ref().map(std::sync::Arc::downgrade);
+    story.register(3.0, "newer", &NodeSpec::default())?;
+    for cluster in [old, new] {
+        assert!(cluster.is_some_and(|cluster| cluster.upgrade().is_none()), "nobody needs it");
+    }
+    assert_eq!(story.brain.job_view(job.into())?.state, JobState::Succeeded);
+    let more = r#"{"tasks": [{"name": "more", "work": 1, "after": ["a"]}]}"#;
+    let change = story.brain.extension(job.into(), more.as_bytes(), "", usize::MAX)?;
+    story.tell(4.0, change)?;
+    story.tell(4.0, Change::Asked(vec![(job, vec![1])]))?;
+    assert_eq!(story.brain.latest_grant(job.into())?, 2, "it goes on");
+    Ok(())
+}
+
+#[test]
+fn run_times_of_added_tasks_are_predicted() -> Result<(), Problem> {
+    let mut story = Story::new("eft", &[1.0])?;
+    let job = story.submit_text(0.0, "tasks: [{name: al_1}]", 0.0)?;
+    let report = Report { task: 0, attempt: 1, what: What::Finished, seconds: Some(40.0), reason: None };
+    story.tell(1.0, Change::Events { job, events: vec![report] })?;
+    let job = story.submit_text(2.0, "tasks: [{name: b, work: 1}]", 0.0)?;
+    let more = r#"{"tasks": [{"name": "al_2"}]}"#;
+    let change = story.brain.extension(job.into(), more.as_bytes(), "", usize::MAX)?;
+    story.tell(3.0, change)?;
+    story.tell(3.0, Change::Asked(vec![(job, vec![1])]))?;
+    let expected = story.brain.task_views(job.into(), 0)?.tasks[1].expected_seconds;
+    assert!(expected.is_some_and(|seconds| (seconds - 40.0).abs() < 4.0), "{expected:?}");
+    Ok(())
+}
+
+#[test]
+fn interruptions_of_a_task_come_to_an_end() -> Result<(), Problem> {
+    let mut story = Story::new("eft", &[1.0])?;
+    let job = story.submit_text(0.0, "tasks: [{name: a, work: 1}]", 0.0)?;
+    for attempt in 1..=1000 {
+        story.report(f64::from(attempt), job, 0, attempt, What::Interrupted)?;
+    }
+    assert_eq!(story.brain.job_view(job.into())?.state, JobState::Failed);
+    Ok(())
+}
+
+#[test]
+fn all_of_a_long_queue_can_be_asked_about() -> Result<(), Problem> {
+    let mut story = Story::new("eft", &[1.0])?;
+    let job = story.submit(0.0, "a", 1.0, 300, 1.0)?;
+    let why = |at: usize| -> Result<_, Problem> {
+        Ok(story.brain.task_views(job.into(), 0)?.tasks[at].why.clone().unwrap_or_default())
+    };
+    let mut answers: Vec<String> = (0..300).map(why).collect::<Result<_, _>>()?;
+    answers.sort_unstable();
+    assert!(answers.iter().any(|why| why.contains("behind 99 tasks")));
+    assert_eq!(answers.iter().filter(|why| why.contains("behind many tasks")).count(), 199);
     Ok(())
 }

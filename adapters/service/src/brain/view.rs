@@ -1,7 +1,7 @@
 //! What is told of jobs, tasks and nodes.
 
 use mdts_core::NodeId;
-use mdts_core::engine::{JobId, Phase};
+use mdts_core::engine::{JobId, Phase, State};
 use mdts_dag::TaskId;
 
 use super::{Brain, Totals};
@@ -16,7 +16,7 @@ const MOST_GRANTS: usize = 10_000;
 const NAMED: usize = 5;
 
 /// Numbers for `/metrics`.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Figures {
     pub(crate) totals: Totals,
     pub(crate) steps: u64,
@@ -27,6 +27,16 @@ pub(crate) struct Figures {
     pub(crate) running: usize,
     pub(crate) queued: usize,
     pub(crate) predictor_samples: usize,
+    pub(crate) busy: usize,
+    pub(crate) known_jobs: usize,
+    pub(crate) graph_bytes: usize,
+    /// Name, running and waiting tasks.
+    pub(crate) of_nodes: Vec<(String, usize, usize)>,
+}
+
+/// The first hundred bytes of a name.
+fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(100)]
 }
 
 impl Brain {
@@ -116,7 +126,9 @@ impl Brain {
             _ => PlacementState::Waiting,
         };
         let waits = matches!(told, PlacementState::Queued | PlacementState::Waiting);
-        let expected = node.map(|node| state.step(job).instance().exec(task, node));
+        // A job that has ended has no run times any more.
+        let expected = node.filter(|_| entry.ended.is_none());
+        let expected = expected.map(|node| state.step(job).instance().exec(task, node));
         Ok(Placement {
             task: entry.graph.task(task).name.to_string(),
             state: told,
@@ -133,7 +145,8 @@ impl Brain {
         if state.phase(job, task) == Phase::Waiting {
             let is_open = |parent: &&TaskId| state.phase(job, **parent) != Phase::Done;
             let open: Vec<&TaskId> = entry.flat.parents(task).iter().filter(is_open).collect();
-            let names: Vec<&str> = open.iter().take(NAMED).map(|t| &*entry.graph.task(**t).name).collect();
+            let name = |task: &&TaskId| cut(&entry.graph.task(**task).name);
+            let names: Vec<&str> = open.iter().take(NAMED).map(name).collect();
             let more = open.len().saturating_sub(NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             return format!("waits for {}{more}", names.join(", "));
@@ -144,8 +157,9 @@ impl Brain {
                 let name = self.node_name(node);
                 match state.waits_behind(job, task) {
                     0 => format!("{name} is not free yet"),
-                    1 => format!("waits behind one task for {name}"),
-                    n => format!("waits behind {n} tasks for {name}"),
+                    1 => format!("waits behind one task of its client for {name}"),
+                    State::COUNTED => format!("waits behind many tasks of its client for {name}"),
+                    n => format!("waits behind {n} tasks of its client for {name}"),
                 }
             }
             None if step.instance().cluster().node_ids().any(|node| step.can_run(task, node)) => {
@@ -206,10 +220,17 @@ impl Brain {
         known.map(|(at, _)| self.node_view(NodeId::new(at))).collect()
     }
 
+    /// Decision steps so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.engine.as_ref().map_or(0, |engine| engine.policy().steps)
+    }
+
     pub(crate) fn figures(&self) -> Figures {
         let mut figures = Figures {
             totals: self.totals,
             predictor_samples: self.predictor.samples(),
+            known_jobs: self.jobs.len(),
+            graph_bytes: self.bytes,
             ..Figures::default()
         };
         let Some(engine) = &self.engine else { return figures };
@@ -217,15 +238,18 @@ impl Brain {
         (figures.steps, figures.decisions, figures.fallbacks) =
             (policy.steps, policy.decisions, policy.fallbacks);
         figures.open_jobs = state.open_jobs().len();
-        for (at, _) in self.nodes.iter().enumerate().filter(|(_, node)| !node.removed) {
+        for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| !node.removed) {
             let id = NodeId::new(at);
+            let (running, waiting) = (state.running_on(id), state.waiting_on(id));
+            figures.of_nodes.push((node.name.clone(), running, waiting));
+            figures.busy += usize::from(running > 0);
             figures.nodes[match self.node_state(id) {
                 NodeState::Ready => 0,
                 NodeState::Draining => 1,
                 NodeState::Lost => 2,
             }] += 1;
-            figures.running += state.running_on(id);
-            figures.queued += state.waiting_on(id);
+            figures.running += running;
+            figures.queued += waiting;
         }
         figures
     }

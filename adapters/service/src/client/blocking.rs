@@ -5,7 +5,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::Submission;
 use crate::api::{
-    EventsAnswer, Extension, Grants, Job, Node, NodeSpec, Place, PlaceAnswer, Submitted, Task, TaskEvent,
+    EventsAnswer, Extension, Grants, Job, Node, NodeSpec, Nodes, Place, PlaceAnswer, Submitted, Task,
+    TaskEvent,
 };
 use crate::{Error, Result};
 
@@ -97,6 +98,22 @@ impl Client {
     /// As there.
     pub fn cancel(&self, job: &str) -> Result<Job> {
         self.runtime.block_on(self.inner.cancel(job))
+    }
+
+    /// See [`super::Client::forget`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn forget(&self, job: &str) -> Result<Job> {
+        self.runtime.block_on(self.inner.forget(job))
+    }
+
+    /// See [`super::Client::nodes`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn nodes(&self) -> Result<Nodes> {
+        self.runtime.block_on(self.inner.nodes())
     }
 
     /// See [`super::Client::job`].

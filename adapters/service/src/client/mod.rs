@@ -1,4 +1,4 @@
-//! A small client, over a Unix socket or plain TCP.
+//! A small client, over a Unix socket, TCP or TLS.
 //!
 //! ```no_run
 //! use mdts_service::api::{Place, TaskEvent, What};
@@ -26,18 +26,26 @@
 pub mod blocking;
 
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
 
 use crate::api::{
     Batch, BatchAnswer, Events, EventsAnswer, Extension, Grant, Grants, Heartbeats, HeartbeatsAnswer, Job,
@@ -45,19 +53,29 @@ use crate::api::{
 };
 use crate::{Error, Result};
 
+/// How long an answer is waited for, beyond what was asked for.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// For how long an unused connection is kept; the service closes it later than that.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// A connection, and since when it was not used.
+type Kept = (SendRequest<Full<Bytes>>, Instant);
+
 /// Asks a service. Several requests at a time take several connections, which are kept.
 #[derive(Debug)]
 pub struct Client {
     place: Address,
     token: Option<String>,
     name: Option<String>,
-    idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
+    idle: Mutex<Vec<Kept>>,
 }
 
 #[derive(Debug, Clone)]
 enum Address {
     Unix(PathBuf),
     Tcp(String),
+    /// With the name that the certificate must be for.
+    Tls(String, Tls, ServerName<'static>),
 }
 
 /// How a job is to be treated; see the interface's documentation.
@@ -86,6 +104,25 @@ impl Client {
     /// A client of the service at a Unix socket.
     pub fn unix(socket: impl AsRef<Path>) -> Self {
         Self::new(Address::Unix(socket.as_ref().to_owned()), None)
+    }
+
+    /// A client of the service at `host:port`, with TLS. The service must have a certificate for `host` that one of those in
+    /// the file (PEM) vouches for.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file has no certificate, [`Error::Setting`] if the host has no name that can be certified.
+    pub fn tls(
+        address: impl Into<String>,
+        token: impl Into<String>,
+        certificates: impl AsRef<Path>,
+    ) -> Result<Self> {
+        let address = address.into();
+        let (host, _) = address.rsplit_once(':').unwrap_or((&address, ""));
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(host)
+            .map_err(|error| Error::Setting(format!("{address}: {error}; expected HOST:PORT")))?;
+        let tls = Tls::trusting(certificates.as_ref())?;
+        Ok(Self::new(Address::Tls(address, tls, name), Some(token.into())))
     }
 
     /// A client of the service at `host:port`, without TLS.
@@ -172,12 +209,20 @@ impl Client {
         self.send(Method::POST, &format!("/v1/jobs/{job}/extend"), Some(tasks), None).await
     }
 
-    /// Cancels a job, or forgets one that has ended.
+    /// Cancels a job; one that has ended stays as it is.
     ///
     /// # Errors
     /// As for [`Client::send`].
     pub async fn cancel(&self, job: &str) -> Result<Job> {
         self.send(Method::DELETE, &format!("/v1/jobs/{job}"), NOTHING, None).await
+    }
+
+    /// Makes the service forget a job that has ended; one that is open is cancelled.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub async fn forget(&self, job: &str) -> Result<Job> {
+        self.send(Method::DELETE, &format!("/v1/jobs/{job}?forget=true"), NOTHING, None).await
     }
 
     /// Places tasks in one decision step.
@@ -246,10 +291,10 @@ impl Client {
     }
 
     /// Sends a request and returns status and body, whatever they are. A kept connection may have been closed in the
-    /// meantime; what may be repeated is then sent once more.
+    /// meantime: what was not sent then, or is harmless to repeat, is sent once more on a new one.
     ///
     /// # Errors
-    /// [`Error::Client`].
+    /// [`Error::Client`], also if there is no answer within a minute beyond the time that was asked to wait.
     pub async fn exchange(
         &self,
         method: &Method,
@@ -257,16 +302,35 @@ impl Client {
         body: Bytes,
         key: Option<&str>,
     ) -> Result<(u16, Bytes)> {
-        let may_repeat = key.is_some() || *method == Method::GET || *method == Method::PUT;
-        let kept = self.connections().pop();
-        if let Some(connection) = kept.filter(SendRequest::is_ready) {
-            let sent = self.send_on(connection, method, path, body.clone(), key).await;
-            if sent.is_ok() || !may_repeat {
-                return sent;
+        let wait =
+            path.rsplit_once("wait=").and_then(|(_, wait)| wait.split('&').next()?.parse::<f64>().ok());
+        let patience = PATIENCE + Duration::from_secs_f64(wait.unwrap_or(0.0).clamp(0.0, 3600.0));
+        let answer =
+            tokio::time::timeout(patience, self.exchange_once_or_twice(method, path, body, key)).await;
+        answer.map_err(|_| self.failed(&io::Error::from(io::ErrorKind::TimedOut)))?
+    }
+
+    async fn exchange_once_or_twice(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Bytes,
+        key: Option<&str>,
+    ) -> Result<(u16, Bytes)> {
+        let is_harmless =
+            path.ends_with("/place") || path.ends_with("/events") || path.ends_with("heartbeats");
+        let may_repeat = key.is_some() || is_harmless || matches!(*method, Method::GET | Method::PUT);
+        // What was not used for long has probably been closed.
+        let kept = self.connections().pop().filter(|(_, since)| since.elapsed() < FRESH);
+        if let Some((connection, _)) = kept.filter(|(connection, _)| connection.is_ready()) {
+            match self.send_on(connection, method, path, body.clone(), key).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if may_repeat || error.is_canceled() => {}
+                Err(error) => return Err(self.failed(&error)),
             }
         }
         let connection = self.connect().await?;
-        self.send_on(connection, method, path, body, key).await
+        self.send_on(connection, method, path, body, key).await.map_err(|error| self.failed(&error))
     }
 
     async fn send_on(
@@ -276,23 +340,26 @@ impl Client {
         path: &str,
         body: Bytes,
         key: Option<&str>,
-    ) -> Result<(u16, Bytes)> {
-        let mut request = Request::builder().method(method).uri(path).header("host", "mdts");
-        let headers = [
-            ("idempotency-key", key.map(str::to_owned)),
-            ("mdts-client", self.name.clone()),
-            ("authorization", self.token.as_ref().map(|token| format!("Bearer {token}"))),
+    ) -> hyper::Result<(u16, Bytes)> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = path.parse().unwrap_or_default();
+        let headers = request.headers_mut();
+        headers.insert(HOST, HeaderValue::from_static("mdts"));
+        let values = [
+            (HeaderName::from_static("idempotency-key"), key.map(str::to_owned)),
+            (HeaderName::from_static("mdts-client"), self.name.clone()),
+            (AUTHORIZATION, self.token.as_ref().map(|token| format!("Bearer {token}"))),
         ];
-        for (name, value) in headers {
-            if let Some(value) = value {
-                request = request.header(name, value);
+        for (name, value) in values {
+            if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+                headers.insert(name, value);
             }
         }
-        let request = request.body(Full::new(body)).map_err(|error| self.failed(&error))?;
-        let response = connection.send_request(request).await.map_err(|error| self.failed(&error))?;
+        let response = connection.send_request(request).await?;
         let status = response.status().as_u16();
-        let body = response.into_body().collect().await.map_err(|error| self.failed(&error))?.to_bytes();
-        self.connections().push(connection);
+        let body = response.into_body().collect().await?.to_bytes();
+        self.connections().push((connection, Instant::now()));
         Ok((status, body))
     }
 
@@ -305,6 +372,13 @@ impl Client {
             Address::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.map_err(|error| self.failed(&error))?;
                 stream.set_nodelay(true).map_err(|error| self.failed(&error))?;
+                self.shake_hands(stream).await
+            }
+            Address::Tls(address, tls, name) => {
+                let stream = TcpStream::connect(address).await.map_err(|error| self.failed(&error))?;
+                stream.set_nodelay(true).map_err(|error| self.failed(&error))?;
+                let stream =
+                    tls.0.connect(name.clone(), stream).await.map_err(|error| self.failed(&error))?;
                 self.shake_hands(stream).await
             }
         }
@@ -324,17 +398,49 @@ impl Client {
         Ok(sender)
     }
 
-    fn connections(&self) -> MutexGuard<'_, Vec<SendRequest<Full<Bytes>>>> {
+    fn connections(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn failed(&self, error: &dyn std::error::Error) -> Error {
         let place = match &self.place {
             Address::Unix(path) => path.display().to_string(),
-            Address::Tcp(address) => address.clone(),
+            Address::Tcp(address) | Address::Tls(address, ..) => address.clone(),
         };
         let cause = error.source().map_or(String::new(), |source| format!(": {source}"));
         Error::Client { place, message: format!("{error}{cause}") }
+    }
+}
+
+/// Trust in the certificates of a file.
+#[derive(Clone)]
+struct Tls(TlsConnector);
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+impl Tls {
+    fn trusting(file: &Path) -> Result<Self> {
+        let wrong = |error: &dyn std::fmt::Display| Error::File {
+            path: file.to_owned(),
+            message: format!("{error}; expected certificates in PEM"),
+        };
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))? {
+            roots.add(certificate.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
+        }
+        if roots.is_empty() {
+            return Err(wrong(&"there is none"));
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Error::Setting(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 }
 

@@ -6,18 +6,23 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, HeaderName};
 use axum::http::{HeaderMap, Request};
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::Problem;
 use crate::keys::Key;
 
 /// Largest body that is no graph.
 pub(super) const LARGEST: usize = 1 << 20;
-/// What all bodies that are being read may take, in KiB.
-const BUDGET: usize = 256 << 10;
+/// Bytes of every body that count for nothing.
+const FREE: usize = 16 << 10;
+/// What all bodies that are being read may take beyond that, in KiB: graphs, and others.
+const GRAPHS: usize = 256 << 10;
+const OTHERS: usize = 64 << 10;
+/// What is read of a body that nobody wants, so that its sender reads the answer instead of a broken connection.
+const UNWANTED: usize = 1 << 20;
 /// Longest idempotency key, in bytes.
 const LONGEST_KEY: usize = 200;
 
@@ -27,7 +32,10 @@ const CLIENT: HeaderName = HeaderName::from_static("mdts-client");
 /// Reads bodies within limits.
 #[derive(Debug, Clone)]
 pub(super) struct Bodies {
-    budget: Arc<Semaphore>,
+    graphs: Arc<Semaphore>,
+    others: Arc<Semaphore>,
+    /// Graphs that are read at a time.
+    pub(super) readers: Arc<Semaphore>,
     patience: Duration,
     pub(super) largest_graph: usize,
 }
@@ -36,51 +44,96 @@ pub(super) struct Bodies {
 pub(super) struct Content {
     pub(super) bytes: Bytes,
     pub(super) key: Option<Key>,
+    /// The key as it was sent.
+    pub(super) sent_key: Option<String>,
     pub(super) client: Option<String>,
+    /// What the body takes, until it is done with.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Bodies {
     pub(super) fn new(patience: Duration, largest_graph: usize) -> Self {
-        Self { budget: Arc::new(Semaphore::new(BUDGET)), patience, largest_graph }
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
+        Self {
+            graphs: semaphore(GRAPHS),
+            others: semaphore(OTHERS),
+            readers: semaphore(2),
+            patience,
+            largest_graph,
+        }
     }
 
     pub(super) async fn read(&self, request: Request<Body>, limit: usize) -> Result<Content, Problem> {
         let (parts, body) = request.into_parts();
-        let too_large = || Problem::too_large(format!("the body may have {limit} bytes"));
         let length = parts.headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
         if length.is_some_and(|length| length > limit) {
-            return Err(too_large());
+            return Err(too_large(limit));
         }
-        let wanted = (length.unwrap_or(limit) / 1024 + 1).min(BUDGET) as u32;
-        let read = async {
-            let _permit = self.budget.acquire_many(wanted).await.ok();
-            Limited::new(body, limit).collect().await
-        };
         let late = |_| {
             let seconds = self.patience.as_secs_f64();
             Problem::timeout(format!("the body did not arrive within {seconds} seconds"))
         };
-        let collected = tokio::time::timeout(self.patience, read).await.map_err(late)?;
-        let bytes = collected.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-            Some(_) => too_large(),
-            None => Problem::bad_request(format!("the body broke off: {error}")),
-        })?;
-        let bytes = bytes.to_bytes();
+        let collected = tokio::time::timeout(self.patience, self.collect(body, limit)).await;
+        let (bytes, room) = collected.map_err(late)??;
         let client = header(&parts.headers, &CLIENT)?;
-        let key = header(&parts.headers, &IDEMPOTENCY_KEY)?.map(|key| {
+        let sent_key = header(&parts.headers, &IDEMPOTENCY_KEY)?;
+        let key = sent_key.as_ref().map(|key| {
             let owner = client.as_deref().unwrap_or_default();
             let uri = parts.uri.to_string();
             let request = hash([parts.method.as_str().as_bytes(), uri.as_bytes(), &bytes]);
             Key { key: format!("{owner}\n{key}"), request }
         });
-        Ok(Content { bytes, key, client })
+        Ok(Content { bytes, key, sent_key, client, _room: room })
     }
+
+    /// Takes room for what has arrived, not for what was announced.
+    async fn collect(
+        &self,
+        mut body: Body,
+        limit: usize,
+    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Problem> {
+        let budget = if limit > LARGEST { &self.graphs } else { &self.others };
+        let (mut bytes, mut room): (BytesMut, Option<OwnedSemaphorePermit>) = Default::default();
+        while let Some(frame) = body.frame().await {
+            let broken = |error| Problem::bad_request(format!("the body broke off: {error}"));
+            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+            let length = bytes.len() + data.len();
+            if length > limit {
+                return Err(too_large(limit));
+            }
+            let held = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let more = (length.saturating_sub(FREE).div_ceil(1024)).saturating_sub(held);
+            if more > 0 {
+                let taken = budget.clone().try_acquire_many_owned(more as u32);
+                let taken = taken.map_err(|_| Problem::busy("too many large bodies arrive at a time"))?;
+                match &mut room {
+                    Some(room) => room.merge(taken),
+                    None => room = Some(taken),
+                }
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok((bytes.freeze(), room))
+    }
+}
+
+/// Reads what nobody wants, if it is not much and comes at once.
+pub(super) async fn pass_over(request: Request<Body>) {
+    let body = Limited::new(request.into_body(), UNWANTED);
+    _ = tokio::time::timeout(Duration::from_secs(2), body.collect()).await;
+}
+
+fn too_large(limit: usize) -> Problem {
+    Problem::too_large(format!("the body may have {limit} bytes"))
 }
 
 impl Content {
     pub(super) fn json<T: DeserializeOwned + Default>(&self) -> Result<T, Problem> {
         if self.bytes.is_empty() {
             return Ok(T::default());
+        }
+        if !self.bytes.trim_ascii_start().starts_with(b"{") {
+            return Err(Problem::bad_request("the body: expected a JSON object"));
         }
         serde_json::from_slice(&self.bytes)
             .map_err(|error| Problem::bad_request(format!("the body: {error}")))

@@ -10,7 +10,6 @@ use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::IntoResponse;
-use mdts_core::engine::JobId;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -18,10 +17,12 @@ use super::answer::{Told, ok};
 use super::body::LARGEST;
 use super::router::{Shared, job_id, path, query};
 use crate::api::{Extension, Job, Jobs, Problem, Submitted, Task, Tasks};
-use crate::brain::{Brain, Change, NewJob, Outcome, format_of, read_graph};
+use crate::brain::{Brain, Change, NewJob, Outcome, named, read_graph};
 
-/// Graphs of more bytes are read beside other requests.
-const LARGE: usize = 64 << 10;
+/// Graphs of more bytes are read beside other requests: a short text can stand for a large graph.
+const LARGE: usize = 4 << 10;
+/// Longest name of a job, in bytes.
+const LONGEST_NAME: usize = 1000;
 
 /// How a job is to be treated.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -57,6 +58,8 @@ pub(super) async fn submit(
     submission: Result<Query<Submission>, QueryRejection>,
     request: Request,
 ) -> Told {
+    let kind = format_by_type(request.headers()).to_owned();
+    let content = shared.bodies.read(request, shared.bodies.largest_graph).await?;
     let submission = query(submission)?;
     if !(0.001..=1000.0).contains(&submission.share) {
         return Err(Problem::unusable("share must be 0.001 to 1000"));
@@ -64,14 +67,15 @@ pub(super) async fn submit(
     if submission.lease_seconds.is_some_and(|s| !(0.0..=1e9).contains(&s)) {
         return Err(Problem::unusable("lease_seconds must be 0 to 1e9"));
     }
-    let format = match &submission.format {
-        Some(format) => format_of(format).map(|_| format.clone())?,
-        None => format_by_type(request.headers()).to_owned(),
-    };
-    let content = shared.bodies.read(request, shared.bodies.largest_graph).await?;
+    let name = submission.name.unwrap_or_else(|| "job".to_owned());
+    if name.len() > LONGEST_NAME {
+        return Err(Problem::unusable(format!("the name of a job may have {LONGEST_NAME} bytes")));
+    }
+    let format = submission.format.unwrap_or(kind);
+    named(&format)?;
     let job = NewJob {
-        name: submission.name.unwrap_or_else(|| "job".to_owned()),
-        client: content.client,
+        name,
+        client: content.client.clone(),
         priority: submission.priority,
         share: submission.share,
         lease_seconds: submission
@@ -81,9 +85,9 @@ pub(super) async fn submit(
         text: content.bytes.to_vec(),
         ..NewJob::default()
     };
-    let mut job = parsed(job).await?;
+    let mut job = parsed(&shared, job).await?;
     let plan = |brain: &mut Brain| {
-        job.predicted = job.parsed.as_deref().map_or_else(Vec::new, |graph| brain.predict(graph));
+        job.predicted = job.parsed.as_ref().map_or_else(Vec::new, |graph| brain.predict(graph));
         Ok(Some(Change::Submitted(job)))
     };
     let view = |brain: &Brain, outcome: Outcome| match outcome {
@@ -101,16 +105,17 @@ pub(super) async fn submit(
     Ok(response)
 }
 
-/// Reads the graph; a large one on another thread.
-async fn parsed(mut job: NewJob) -> Result<NewJob, Problem> {
-    let is_small = job.text.len() <= LARGE;
+/// Reads the graph; a large one on another thread, few at a time.
+async fn parsed(shared: &Shared, mut job: NewJob) -> Result<NewJob, Problem> {
+    let (is_small, limit) = (job.text.len() <= LARGE, shared.bodies.largest_graph);
     let read = move || {
-        job.parsed = Some(Arc::new(read_graph(&job)?));
+        job.parsed = Some(read_graph(&job.text, &job.format, &job.name, limit)?);
         Ok(job)
     };
     if is_small {
         return read();
     }
+    let _turn = shared.bodies.readers.acquire().await.ok(); // it is never closed
     tokio::task::spawn_blocking(read).await.map_err(|error| Problem::internal(error.to_string()))?
 }
 
@@ -138,15 +143,30 @@ type Id = Result<Path<String>, PathRejection>;
     responses((status = 200, body = Job), (status = 404, body = Problem)))]
 pub(super) async fn show(State(shared): State<Arc<Shared>>, id: Id) -> Told {
     let job = job_id(&path(id)?)?;
-    ok(&heard(&shared, job, |brain| brain.job_view(job))?)
+    ok(&shared.desk.look(|brain| brain.job_view(job))?)
 }
 
-/// Cancel a job; what runs is to be stopped. One that has ended is forgotten.
-#[utoipa::path(delete, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path)),
+/// What else to do about a job that is cancelled.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Cancel {
+    /// Also forget it, if it has ended already.
+    #[serde(default)]
+    forget: bool,
+}
+
+/// Cancel a job; what runs is to be stopped. Nothing happens to one that has ended, unless it is to be forgotten.
+#[utoipa::path(delete, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path), Cancel),
     responses((status = 200, body = Job), (status = 404, body = Problem)))]
-pub(super) async fn cancel(State(shared): State<Arc<Shared>>, id: Id, request: Request) -> Told {
-    let job = job_id(&path(id)?)?;
+pub(super) async fn cancel(
+    State(shared): State<Arc<Shared>>,
+    id: Id,
+    how: Result<Query<Cancel>, QueryRejection>,
+    request: Request,
+) -> Told {
     let content = shared.bodies.read(request, LARGEST).await?;
+    let (job, how) = (job_id(&path(id)?)?, query(how)?);
     let last = Cell::new(None);
     let plan = |brain: &mut Brain| {
         brain.hear_job(job)?;
@@ -154,29 +174,43 @@ pub(super) async fn cancel(State(shared): State<Arc<Shared>>, id: Id, request: R
             return Ok(Some(Change::Cancelled(job.get())));
         }
         last.set(Some(brain.job_view(job)?));
-        Ok(Some(Change::Forgotten(vec![job.get()])))
+        Ok(how.forget.then(|| Change::Forgotten(vec![job.get()])))
     };
     let view = |brain: &Brain, _: Outcome| Ok((200, last.take().map_or_else(|| brain.job_view(job), Ok)?));
     Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())
 }
 
-/// Add tasks to a job; they may depend on those that it has.
-#[utoipa::path(post, path = "/v1/jobs/{job}/extend", tag = "jobs", params(("job" = String, Path)), request_body = Extension,
+/// In which format tasks are added.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct How {
+    /// json, yaml, toml, wfformat, dax, stg or dot; absent: told by Content-Type, or by how the text begins.
+    #[param(inline)]
+    format: Option<String>,
+}
+
+/// Add tasks to a job; they may depend on those that it has. Of a graph in another format than the own one, the tasks are
+/// added whose names the job does not have; the others stand for those that it has.
+#[utoipa::path(post, path = "/v1/jobs/{job}/extend", tag = "jobs", params(("job" = String, Path), How), request_body = Extension,
     responses((status = 200, body = Job), (status = 400, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
-pub(super) async fn extend(State(shared): State<Arc<Shared>>, id: Id, request: Request) -> Told {
-    let job = job_id(&path(id)?)?;
+pub(super) async fn extend(
+    State(shared): State<Arc<Shared>>,
+    id: Id,
+    how: Result<Query<How>, QueryRejection>,
+    request: Request,
+) -> Told {
+    let kind = format_by_type(request.headers()).to_owned();
     let content = shared.bodies.read(request, shared.bodies.largest_graph).await?;
-    let tasks = String::from_utf8(content.bytes.to_vec())
-        .map_err(|error| Problem::bad_request(format!("the body: {error}")))?;
-    serde_json::from_str::<Extension>(&tasks)
-        .map_err(|error| Problem::bad_request(format!("the body: {error}")))?;
+    let (job, how) = (job_id(&path(id)?)?, query(how)?);
+    let format = how.format.unwrap_or(kind);
+    let limit = shared.bodies.largest_graph;
     let plan = |brain: &mut Brain| {
         brain.hear_job(job)?;
-        let parsed = Some(Arc::new(brain.extended(job, &tasks)?));
-        Ok(Some(Change::Extended { job: job.get(), tasks, parsed }))
+        brain.extension(job, &content.bytes, &format, limit).map(Some)
     };
     let view = |brain: &Brain, _: Outcome| Ok((200, brain.job_view(job)?));
-    Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())
+    Ok(shared.desk.carry_out(content.key.clone(), plan, view)?.into_response())
 }
 
 /// Where to begin.
@@ -198,7 +232,7 @@ pub(super) async fn tasks(
     page: Result<Query<Page>, QueryRejection>,
 ) -> Told {
     let (job, page) = (job_id(&path(id)?)?, query(page)?);
-    ok(&heard(&shared, job, |brain| brain.task_views(job, page.offset))?)
+    ok(&shared.desk.look(|brain| brain.task_views(job, page.offset))?)
 }
 
 /// Explain a task: why it is where it is, or why it waits.
@@ -210,17 +244,5 @@ pub(super) async fn task(
 ) -> Told {
     let (job, task) = path(names)?;
     let job = job_id(&job)?;
-    ok(&heard(&shared, job, |brain| brain.task(job, &task).and_then(|task| brain.explain(job, task)))?)
-}
-
-/// Looks at a job, whose client has thereby spoken.
-pub(super) fn heard<T>(
-    shared: &Shared,
-    job: JobId,
-    look: impl FnOnce(&Brain) -> Result<T, Problem>,
-) -> Result<T, Problem> {
-    shared.desk.look(|brain| {
-        brain.hear_job(job)?;
-        look(brain)
-    })
+    ok(&shared.desk.look(|brain| brain.task(job, &task).and_then(|task| brain.explain(job, task)))?)
 }

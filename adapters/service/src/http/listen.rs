@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::body::Bodies;
 use super::metrics::Metrics;
+use super::patient::Patient;
 use super::router::{Shared, router};
 use super::tls::acceptor;
 use crate::{Desk, Error, Listen, Result};
@@ -30,8 +31,12 @@ const TICK: Duration = Duration::from_millis(200);
 const GRACE: Duration = Duration::from_secs(5);
 /// Most bytes of a request's head.
 const LARGEST_HEAD: usize = 64 << 10;
+/// Files that are not connections: journal, snapshots, sockets.
+const OTHER_FILES: usize = 64;
 /// Shortest token, in bytes.
 const SHORTEST_TOKEN: usize = 16;
+/// Longest path of a socket that clients can connect to, in bytes.
+const LONGEST_SOCKET: usize = 107;
 
 /// A service that listens and does not answer yet.
 pub struct Server {
@@ -71,9 +76,18 @@ impl Server {
             let message = format!("an address needs a token of at least {SHORTEST_TOKEN} bytes");
             return Err(Error::Setting(message));
         }
+        if listen.token.as_ref().is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
+            let message =
+                "a token is one word of ASCII letters, digits and signs; no client could send this one";
+            return Err(Error::Setting(message.to_owned()));
+        }
+        if listen.socket.as_ref().is_some_and(|socket| socket.as_os_str().len() > LONGEST_SOCKET) {
+            let message = format!("the path of a socket may have {LONGEST_SOCKET} bytes; give a shorter one");
+            return Err(Error::Setting(message));
+        }
         let tls = listen.tls.as_ref().map(acceptor).transpose()?;
-        let unix = listen.socket.as_deref().map(bind_unix).transpose()?;
         let tcp = listen.address.map(bind_tcp).transpose()?;
+        let unix = listen.socket.as_deref().map(bind_unix).transpose()?;
         let bodies = Bodies::new(listen.patience, listen.largest_graph);
         let shared = Arc::new(Shared { desk: desk.clone(), bodies, metrics: Metrics::default() });
         Ok(Self { desk, shared, listen, unix, tcp, tls })
@@ -90,27 +104,51 @@ impl Server {
     /// [`Error::Closed`] if nothing can be recorded any more.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<()> {
         let (stopping, watcher) = watch::channel(false);
-        let limit = Arc::new(Semaphore::new(self.listen.connections));
-        let doors = Doors { limit, watcher, idle: self.listen.idle };
+        let most =
+            connections(&self.listen, usize::from(self.unix.is_some()) + usize::from(self.tcp.is_some()));
+        let doors = || Doors {
+            limit: Arc::new(Semaphore::new(most)),
+            watcher: watcher.clone(),
+            idle: self.listen.idle,
+            patience: self.listen.patience,
+        };
+        let socket = self.listen.socket.as_deref().and_then(|path| Some((path, identity(path)?)));
         let mut tasks = JoinSet::new();
         if let Some(unix) = self.unix {
-            tasks.spawn(accept_unix(unix, router(self.shared.clone(), None), doors.clone()));
+            tasks.spawn(accept_unix(unix, router(self.shared.clone(), None), doors()));
         }
         if let Some(tcp) = self.tcp {
             let token = self.listen.token.as_deref().map(Arc::from);
-            tasks.spawn(accept_tcp(tcp, self.tls, router(self.shared, token), doors));
+            tasks.spawn(accept_tcp(tcp, self.tls, router(self.shared, token), doors()));
         }
         let ended = tokio::select! {
             () = stop => Ok(()),
             ended = look_after(&self.desk) => ended,
         };
+        // It may be another service's by now.
+        if let Some((path, _)) = socket.filter(|(path, bound)| identity(path).as_ref() == Some(bound)) {
+            _ = std::fs::remove_file(path); // it may have been removed by others
+        }
         stopping.send_replace(true);
         _ = tokio::time::timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await;
-        if let Some(socket) = &self.listen.socket {
-            _ = std::fs::remove_file(socket); // it may have been removed by others
-        }
         ended
     }
+}
+
+/// Device and number of a file.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// Connections that each of so many listeners takes: some of the files that may be open are for other things.
+fn connections(listen: &Listen, listeners: usize) -> usize {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let files = files.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
+    listen
+        .connections
+        .min(files.saturating_sub(OTHER_FILES) / listeners.max(1))
+        .clamp(1, Semaphore::MAX_PERMITS)
 }
 
 async fn look_after(desk: &Desk) -> Result<()> {
@@ -128,6 +166,7 @@ struct Doors {
     limit: Arc<Semaphore>,
     watcher: watch::Receiver<bool>,
     idle: Duration,
+    patience: Duration,
 }
 
 impl Doors {
@@ -204,7 +243,8 @@ async fn converse(
 ) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(doors.idle).max_buf_size(LARGEST_HEAD);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let stream = TokioIo::new(Patient::new(stream, doors.patience));
+    let connection = builder.serve_connection(stream, TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

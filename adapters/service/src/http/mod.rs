@@ -8,6 +8,7 @@ mod metrics;
 mod nodes;
 mod openapi;
 mod operation;
+mod patient;
 mod place;
 mod router;
 mod tls;

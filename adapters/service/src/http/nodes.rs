@@ -34,8 +34,8 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>, name: Name) -> Told 
     request_body = NodeSpec,
     responses((status = 200, body = Node), (status = 400, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn register(State(shared): State<Arc<Shared>>, name: Name, request: Request) -> Told {
-    let name = path(name)?;
     let content = shared.bodies.read(request, LARGEST).await?;
+    let name = path(name)?;
     let spec: NodeSpec = content.json()?;
     let wanted = [(name.clone(), spec)];
     let view = |brain: &Brain, _: Outcome| Ok((200, brain.node(&name).map(|node| brain.node_view(node))?));
@@ -97,7 +97,7 @@ pub(super) async fn heartbeats(State(shared): State<Arc<Shared>>, request: Reque
 
 /// Place nothing more on a node; what runs there goes on.
 #[utoipa::path(post, path = "/v1/nodes/{node}/drain", tag = "nodes", params(("node" = String, Path)),
-    responses((status = 200, body = Node), (status = 404, body = Problem)))]
+    responses((status = 200, body = Node), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub(super) async fn drain(State(shared): State<Arc<Shared>>, name: Name, request: Request) -> Told {
     told(&shared, name, request, |node| Change::NodeDrained(node.get())).await
 }
@@ -115,8 +115,8 @@ async fn told(
     request: Request,
     change: impl FnOnce(mdts_core::NodeId) -> Change,
 ) -> Told {
-    let name = path(name)?;
     let content = shared.bodies.read(request, LARGEST).await?;
+    let name = path(name)?;
     let plan = |brain: &mut Brain| {
         let node = brain.node(&name)?;
         if !brain.hear_node(node) {
@@ -132,8 +132,8 @@ async fn told(
 #[utoipa::path(delete, path = "/v1/nodes/{node}", tag = "nodes", params(("node" = String, Path)),
     responses((status = 200, body = Nodes), (status = 404, body = Problem)))]
 pub(super) async fn remove(State(shared): State<Arc<Shared>>, name: Name, request: Request) -> Told {
-    let name = path(name)?;
     let content = shared.bodies.read(request, LARGEST).await?;
+    let name = path(name)?;
     let plan = |brain: &mut Brain| brain.node(&name).map(|node| Some(Change::node_gone(node, true)));
     let view = |brain: &Brain, _: Outcome| Ok((200, Nodes { nodes: brain.node_views() }));
     Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())

@@ -8,9 +8,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Extension, Path, Query, Request, State};
 use axum::response::IntoResponse;
 use http_body_util::BodyExt;
+use mdts_core::engine::JobId;
 use serde::Deserialize;
 use serde_json::Value;
 use tower_service::Service;
@@ -18,7 +19,6 @@ use utoipa::IntoParams;
 
 use super::answer::{Told, ok};
 use super::body::LARGEST;
-use super::jobs::heard;
 use super::router::{Shared, job_id, path, query};
 use crate::api::{
     Batch, BatchAnswer, Call, CallAnswer, Events, EventsAnswer, Grants, Place, PlaceAnswer, Problem,
@@ -27,8 +27,14 @@ use crate::brain::{Brain, Change, Outcome};
 
 /// Most calls in a batch.
 const MOST_CALLS: usize = 1000;
+/// Calls of a batch are made until their answers have so many bytes.
+const MOST_BYTES: usize = 8 << 20;
 /// Longest wait for grants, in seconds.
 const LONGEST_WAIT: f64 = 60.0;
+
+/// Marks the calls of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InBatch;
 
 type Id = Result<Path<String>, PathRejection>;
 
@@ -36,9 +42,12 @@ type Id = Result<Path<String>, PathRejection>;
 #[utoipa::path(post, path = "/v1/jobs/{job}/place", tag = "placement", params(("job" = String, Path)), request_body = Place,
     responses((status = 200, body = PlaceAnswer), (status = 400, body = Problem), (status = 404, body = Problem)))]
 pub(super) async fn place(State(shared): State<Arc<Shared>>, id: Id, request: Request) -> Told {
-    let job = job_id(&path(id)?)?;
     let content = shared.bodies.read(request, LARGEST).await?;
+    let job = job_id(&path(id)?)?;
     let wanted: Place = content.json()?;
+    if wanted.ahead && wanted.tasks.is_some() {
+        return Err(Problem::unusable("give either tasks or ahead: tasks may always be named ahead of time"));
+    }
     let tasks = std::cell::RefCell::new(Vec::new());
     let plan = |brain: &mut Brain| {
         brain.hear_job(job)?;
@@ -51,7 +60,7 @@ pub(super) async fn place(State(shared): State<Arc<Shared>>, id: Id, request: Re
         let placements = placements.collect::<Result<_, _>>()?;
         Ok((200, PlaceAnswer { placements, after: brain.latest_grant(job)? }))
     };
-    Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())
+    Ok(shared.desk.carry_out_anew(content.key, plan, view)?.into_response())
 }
 
 /// From which grant on, and how long to wait for one.
@@ -75,10 +84,14 @@ pub(super) async fn grants(
     State(shared): State<Arc<Shared>>,
     id: Id,
     from: Result<Query<From>, QueryRejection>,
+    in_batch: Option<Extension<InBatch>>,
 ) -> Told {
     let (job, from) = (job_id(&path(id)?)?, query(from)?);
     if !(0.0..=LONGEST_WAIT).contains(&from.wait) {
         return Err(Problem::unusable("wait must be 0 to 60 seconds"));
+    }
+    if from.wait > 0.0 && in_batch.is_some() {
+        return Err(Problem::unusable("a call of a batch does not wait"));
     }
     let deadline = tokio::time::Instant::now() + Duration::from_secs_f64(from.wait);
     heard(&shared, job, |_| Ok(()))?;
@@ -101,12 +114,12 @@ pub(super) async fn grants(
 #[utoipa::path(post, path = "/v1/jobs/{job}/events", tag = "placement", params(("job" = String, Path)), request_body = Events,
     responses((status = 200, body = EventsAnswer), (status = 400, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn events(State(shared): State<Arc<Shared>>, id: Id, request: Request) -> Told {
-    let job = job_id(&path(id)?)?;
     let content = shared.bodies.read(request, LARGEST).await?;
+    let job = job_id(&path(id)?)?;
     let told: Events = content.json()?;
+    heard(&shared, job, |_| Ok(()))?; // also when it was answered before
     let reports = std::cell::RefCell::new(Vec::new());
     let plan = |brain: &mut Brain| {
-        brain.hear_job(job)?;
         let events = brain.reports(job, &told.events)?;
         reports.replace(events.clone());
         Ok((!events.is_empty()).then_some(Change::Events { job: job.get(), events }))
@@ -131,28 +144,42 @@ pub(super) async fn batch(State((shared, router)): State<(Arc<Shared>, Router)>,
         return Err(Problem::unusable(format!("a batch has at most {MOST_CALLS} calls")));
     }
     let mut answers = Vec::with_capacity(batch.calls.len());
-    for call in batch.calls {
-        let answer = match carry_out(router.clone(), call, content.client.as_deref()).await {
-            Ok(answer) => answer,
-            Err(problem) => {
-                CallAnswer { status: problem.status, body: serde_json::to_value(problem).unwrap_or_default() }
-            }
+    let mut bytes = 0;
+    for (number, mut call) in batch.calls.into_iter().enumerate() {
+        if let (None, Some(key)) = (&call.key, &content.sent_key) {
+            call.key = Some(format!("{key}/{number}"));
+        }
+        let answer = if bytes > MOST_BYTES {
+            let what = format!("the answers before this one have {MOST_BYTES} bytes; make it by itself");
+            Err(Problem::too_large(what))
+        } else {
+            carry_out(router.clone(), call, content.client.as_deref(), &mut bytes).await
         };
-        answers.push(answer);
+        answers.push(answer.unwrap_or_else(|problem| CallAnswer {
+            status: problem.status,
+            body: serde_json::to_value(problem).unwrap_or_default(), // plain data
+        }));
+        tokio::task::yield_now().await;
     }
     ok(&BatchAnswer { answers })
 }
 
-async fn carry_out(mut router: Router, call: Call, client: Option<&str>) -> Result<CallAnswer, Problem> {
-    if !call.path.starts_with("/v1/") || call.path.contains("wait=") {
-        return Err(Problem::unusable("a call's path begins with /v1/ and does not wait"));
+async fn carry_out(
+    mut router: Router,
+    call: Call,
+    client: Option<&str>,
+    bytes: &mut usize,
+) -> Result<CallAnswer, Problem> {
+    if !call.path.starts_with("/v1/") {
+        return Err(Problem::unusable("a call's path begins with /v1/"));
     }
     let body = match &call.body {
         None => Body::empty(),
         Some(Value::String(text)) => Body::from(text.clone()),
         Some(body) => Body::from(body.to_string()),
     };
-    let mut request = axum::http::Request::builder().method(call.method.as_str()).uri(&call.path);
+    let mut request =
+        axum::http::Request::builder().method(call.method.as_str()).uri(&call.path).extension(InBatch);
     if let Some(key) = &call.key {
         request = request.header("idempotency-key", key);
     }
@@ -165,6 +192,20 @@ async fn carry_out(mut router: Router, call: Call, client: Option<&str>) -> Resu
         Err(never) => match never {},
     };
     let status = response.status().as_u16();
-    let bytes = response.into_body().collect().await.map_err(|error| Problem::internal(error.to_string()))?;
-    Ok(CallAnswer { status, body: serde_json::from_slice(&bytes.to_bytes()).unwrap_or_default() })
+    let body = response.into_body().collect().await.map_err(|error| Problem::internal(error.to_string()))?;
+    let body = body.to_bytes();
+    *bytes += body.len();
+    Ok(CallAnswer { status, body: serde_json::from_slice(&body).unwrap_or_default() })
+}
+
+/// Looks at a job, whose client has thereby spoken.
+fn heard<T>(
+    shared: &Shared,
+    job: JobId,
+    look: impl FnOnce(&Brain) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    shared.desk.look(|brain| {
+        brain.hear_job(job)?;
+        look(brain)
+    })
 }

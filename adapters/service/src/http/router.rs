@@ -1,7 +1,7 @@
 //! Which path leads where, behind tokens, measured.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -15,11 +15,14 @@ use mdts_core::engine::JobId;
 use subtle::ConstantTimeEq;
 use tracing::Instrument;
 
-use super::body::Bodies;
+use super::body::{Bodies, pass_over};
 use super::metrics::Metrics;
 use super::{jobs, nodes, operation, place};
 use crate::Desk;
 use crate::api::Problem;
+
+/// How the header with a token begins.
+const BEARER: &[u8] = b"Bearer ";
 
 /// What all handlers share.
 #[derive(Debug)]
@@ -31,15 +34,18 @@ pub(super) struct Shared {
 
 /// The router; with a token, all but health needs it.
 pub(super) fn router(shared: Arc<Shared>, token: Option<Arc<str>>) -> Router {
-    let inner = routes().with_state(shared.clone());
-    let batch =
-        Router::new().route("/v1/batch", post(place::batch)).with_state((shared.clone(), inner.clone()));
-    let all = inner.merge(batch).fallback(unknown).method_not_allowed_fallback(wrong_method);
-    let all = match token {
-        Some(token) => all.layer(middleware::from_fn_with_state(token, authorize)),
+    let measured = |router: Router| router.layer(middleware::from_fn_with_state(shared.clone(), measure));
+    let plain = routes().with_state(shared.clone());
+    let batch = Router::new()
+        .route("/v1/batch", post(place::batch))
+        .method_not_allowed_fallback(wrong_method)
+        .with_state((shared.clone(), measured(plain.clone())));
+    let settled = plain.merge(batch).layer(middleware::from_fn_with_state(shared.clone(), settle));
+    let all = measured(settled);
+    match token {
+        Some(token) => all.layer(middleware::from_fn_with_state((shared, token), authorize)),
         None => all,
-    };
-    all.layer(middleware::from_fn_with_state(shared, measure))
+    }
 }
 
 fn routes() -> Router<Arc<Shared>> {
@@ -67,18 +73,26 @@ fn routes() -> Router<Arc<Shared>> {
 
 async fn unknown(request: Request) -> Problem {
     let path = request.uri().path().chars().take(200).collect::<String>();
+    pass_over(request).await;
     Problem::not_found(format!("there is no path {}; /openapi.json lists all", path.escape_debug()))
 }
 
 async fn wrong_method(request: Request) -> Problem {
-    Problem::method_not_allowed(format!("{} is none of them; /openapi.json lists all", request.method()))
+    let method = request.method().clone();
+    pass_over(request).await;
+    Problem::method_not_allowed(format!("{method} is none of them; /openapi.json lists all"))
 }
 
 /// Lets through who knows the token. The comparison takes the same time wherever a token of the right length differs.
-async fn authorize(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
+async fn authorize(
+    State((shared, token)): State<(Arc<Shared>, Arc<str>)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let is_open = matches!(request.uri().path(), "/healthz" | "/readyz");
     let sent = request.headers().get(AUTHORIZATION).map(axum::http::HeaderValue::as_bytes);
-    let sent = sent.and_then(|value| value.strip_prefix(b"Bearer "));
+    let sent = sent.and_then(|value| value.split_at_checked(BEARER.len()));
+    let sent = sent.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER)).map(|(_, token)| token);
     if is_open || sent.is_some_and(|sent| sent.ct_eq(token.as_bytes()).into()) {
         return next.run(request).await;
     }
@@ -86,16 +100,40 @@ async fn authorize(State(token): State<Arc<str>>, request: Request, next: Next) 
         None => "send the header Authorization: Bearer TOKEN, with the token of the service's token file",
         Some(_) => "the token is not that of the service's token file",
     };
+    pass_over(request).await;
+    shared.metrics.answered("other", "other", 401, Duration::ZERO);
     Problem::unauthorized(detail).into_response()
+}
+
+/// Answers when what is told has been made to last. Health and numbers do not wait.
+async fn settle(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let waits = !matches!(request.uri().path(), "/healthz" | "/metrics");
+    let response = next.run(request).await;
+    match shared.desk.settled() {
+        Some(settled) if waits => match settled.await {
+            Ok(()) => response,
+            Err(problem) => problem.into_response(),
+        },
+        _ => response,
+    }
 }
 
 async fn measure(State(shared): State<Arc<Shared>>, request: Request<Body>, next: Next) -> Response {
     let begin = Instant::now();
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
-    let span = tracing::debug_span!("request", %method, path = request.uri().path());
+    let caller = request.headers().get("traceparent").and_then(|caller| caller.to_str().ok());
+    let span = tracing::debug_span!(
+        "request",
+        method = method.as_str(),
+        path = request.uri().path(),
+        route = path.as_deref(),
+        traceparent = caller,
+        status = tracing::field::Empty
+    );
     let response = next.run(request).instrument(span.clone()).await;
     let (status, took) = (response.status().as_u16(), begin.elapsed());
+    span.record("status", status);
     span.in_scope(|| tracing::debug!(status, seconds = took.as_secs_f64(), "answered"));
     shared.metrics.answered(method.as_str(), path.as_deref().unwrap_or("other"), status, took);
     response

@@ -141,7 +141,7 @@ fn jobs_grow_and_are_forgotten() -> Result<(), Error> {
     engine.handle(0.0, [Event::Submitted(flat(1, &nodes)?)])?;
     engine.state_mut().extend(JOB, &flat(2, &nodes)?)?;
     assert_eq!(engine.handle(1.0, [Event::Finished(run(0, 1))])?, [start(1, 1, 0)]);
-    engine.state_mut().forget(JOB, &flat(1, &nodes)?);
+    engine.state_mut().forget(JOB);
     assert!(!engine.state().is_forgotten(JOB), "it has not ended");
     let done = Command::JobDone { job: JOB, succeeded: true };
     assert_eq!(engine.handle(2.0, [Event::Finished(run(1, 1))])?, [done]);
@@ -149,7 +149,7 @@ fn jobs_grow_and_are_forgotten() -> Result<(), Error> {
     assert_eq!(engine.handle(3.0, [Event::Tick])?, [start(2, 1, 0)], "it begins anew");
     assert!(engine.state_mut().extend(JOB, &flat(2, &nodes)?).is_err(), "tasks do not disappear");
     engine.handle(4.0, [Event::Cancelled(JOB)])?;
-    engine.state_mut().forget(JOB, &flat(1, &nodes)?);
+    engine.state_mut().forget(JOB);
     assert!(engine.state().is_forgotten(JOB));
     let late = [Event::Finished(run(2, 1)), Event::Cancelled(JOB), asked(0), Event::Withdrawn(JOB)];
     assert_eq!(engine.handle(5.0, late)?, []);

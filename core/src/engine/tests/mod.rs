@@ -1,6 +1,7 @@
 //! Small stories, told event by event.
 
 mod demand;
+mod fair;
 mod rest;
 mod speculation;
 pub(crate) mod watch;

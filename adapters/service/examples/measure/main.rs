@@ -1,7 +1,12 @@
-//! Measures a running service from a client's side: `measure SOCKET latency|throughput [COUNT]`.
+//! Measures a running service from a client's side: `measure SOCKET latency|throughput|answers|soak [COUNT]`.
 //!
 //! latency: COUNT times, `place` of 64 ready tasks on 100 nodes, from request to answer.
 //! throughput: COUNT tasks in jobs of 1,000 on 100 nodes, each granted and reported as finished; one client.
+//! answers: COUNT changes from 64 clients at a time, each answered before the client sends the next.
+//! soak: for COUNT seconds, four clients run jobs with failures, extensions, cancellations and silent clients while nodes come
+//! and go; every minute one line with the latencies of its calls.
+
+mod soak;
 
 use std::time::Instant;
 
@@ -28,7 +33,9 @@ async fn main() -> Outcome {
     match what.as_str() {
         "latency" => latency(&client, count.unwrap_or(200)).await,
         "throughput" => throughput(&client, count.unwrap_or(100_000)).await,
-        _ => Err("latency or throughput?".into()),
+        "answers" => answers(socket, count.unwrap_or(20_000)).await,
+        "soak" => soak::run(socket, count.unwrap_or(600)).await,
+        _ => Err("latency, throughput, answers or soak?".into()),
     }
 }
 
@@ -63,7 +70,7 @@ async fn latency(client: &Client, rounds: usize) -> Outcome {
             return Err(format!("{started} of {} were placed", placed.placements.len()).into());
         }
         client.cancel(&job).await?;
-        client.cancel(&job).await?;
+        client.forget(&job).await?;
     }
     times.sort_by(f64::total_cmp);
     let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize] * 1e3;
@@ -100,5 +107,33 @@ async fn throughput(client: &Client, tasks: usize) -> Outcome {
     }
     let seconds = begin.elapsed().as_secs_f64();
     println!("{done} tasks in {seconds:.2} s: {:.0} tasks/s from one client", done as f64 / seconds);
+    Ok(())
+}
+
+/// Every change is a job of one task, with a key.
+async fn answers(socket: &str, count: usize) -> Outcome {
+    const CLIENTS: usize = 64;
+    let begin = Instant::now();
+    let mut clients = tokio::task::JoinSet::new();
+    for _ in 0..CLIENTS {
+        let client = Client::unix(socket);
+        clients.spawn(async move {
+            let job =
+                client.submit(r#"{"tasks": [{"name": "t", "work": 1}]}"#, &Submission::default()).await?.id;
+            for number in 0..count / CLIENTS {
+                let submission = Submission { key: Some(format!("{job}/{number}")), ..Submission::default() };
+                client.submit(r#"{"tasks": [{"name": "t", "work": 1}]}"#, &submission).await?;
+            }
+            Ok::<_, mdts_service::Error>(())
+        });
+    }
+    while let Some(done) = clients.join_next().await {
+        done??;
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    println!(
+        "{count} changes from {CLIENTS} clients in {seconds:.2} s: {:.0} per second",
+        count as f64 / seconds
+    );
     Ok(())
 }
