@@ -225,7 +225,7 @@ fn send_all(ended: &Receiver<Message>, place: &str, dropped: &AtomicU64) {
             continue;
         }
         let count = spans.len();
-        let sent = post(place, spans);
+        let sent = post(place, &spans);
         if let (Err(error), true) = (&sent, was_reached) {
             warn!(%error, place, count, "spans are lost: the collector cannot be reached");
         }
@@ -253,7 +253,7 @@ fn gather(ended: &Receiver<Message>, is_over: &mut bool) -> Vec<Value> {
     spans
 }
 
-fn post(place: &str, spans: Vec<Value>) -> io::Result<()> {
+fn post(place: &str, spans: &[Value]) -> io::Result<()> {
     let service = json!([{"key": "service.name", "value": {"stringValue": "mdts"}}]);
     let scope = json!({"name": "mdts", "version": env!("CARGO_PKG_VERSION")});
     let body = json!({"resourceSpans": [{

@@ -66,7 +66,7 @@ pub(crate) struct Serve {
     /// Seconds of silence after which a job loses its nodes, unless it says otherwise; 0: never
     #[arg(long, value_name = "SECS", default_value_t = 300)]
     job_lease: u32,
-    /// Send the spans of requests to the OTLP collector at this address, over HTTP, for example http://localhost:4318
+    /// Send the spans of requests to the OTLP collector at this address, over HTTP, for example <http://localhost:4318>
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
     /// Play nodes and a client, so that there is something to look at
@@ -181,7 +181,7 @@ impl Serve {
 
 /// Bytes, as in `64MiB`.
 fn parse_size(text: &str) -> std::result::Result<u64, String> {
-    parse_bytes(text).map(|bytes| bytes as u64).map_err(|error| error.to_string())
+    parse_bytes(text).map(|bytes| bytes as u64)
 }
 
 /// Says what others could do with the token.
