@@ -73,7 +73,7 @@ impl Bench {
     }
 }
 
-fn wait_until(is: impl Fn() -> bool) {
+fn wait_until(mut is: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is() {
         assert!(begin.elapsed() < DEADLINE, "it takes too long");
