@@ -101,6 +101,9 @@ struct Client {
     charged: f64,
     running: u32,
     tasks: BTreeSet<Ticket>,
+    /// When it last had nothing here. Whoever comes back at the same moment was not idle: policies may keep tasks back until
+    /// a node is free.
+    left: f64,
 }
 
 /// A number of a total order.
@@ -130,6 +133,11 @@ impl Eq for Tag {}
 impl Client {
     fn is_active(&self) -> bool {
         self.running > 0 || !self.tasks.is_empty()
+    }
+
+    /// It has nothing here and had nothing a moment ago.
+    fn is_idle(&self, now: f64) -> bool {
+        !self.is_active() && self.left < now
     }
 
     fn tag(&self) -> f64 {
@@ -173,20 +181,20 @@ impl Queue {
         client.map_or(0, |client| client.tasks.range(..ticket).take(limit).count())
     }
 
-    pub(super) fn insert(&mut self, line: Line, ticket: Ticket) {
-        self.change(line, |client, _| _ = client.tasks.insert(ticket));
+    pub(super) fn insert(&mut self, now: f64, line: Line, ticket: Ticket) {
+        self.change(now, line, |client, _| _ = client.tasks.insert(ticket));
     }
 
-    pub(super) fn remove(&mut self, line: Line, ticket: Ticket) {
+    pub(super) fn remove(&mut self, now: f64, line: Line, ticket: Ticket) {
         let client = self.levels.get(&line.level).and_then(|level| level.clients.get(&line.client));
         if client.is_some_and(|client| client.tasks.contains(&ticket)) {
-            self.change(line, |client, _| _ = client.tasks.remove(&ticket));
+            self.change(now, line, |client, _| _ = client.tasks.remove(&ticket));
         }
     }
 
     /// A task starts, whether or not it has waited in this queue.
-    fn serve(&mut self, line: Line, ticket: Ticket, charge: f64) {
-        self.change(line, |client, served| {
+    fn serve(&mut self, now: f64, line: Line, ticket: Ticket, charge: f64) {
+        self.change(now, line, |client, served| {
             client.tasks.remove(&ticket);
             client.running += 1;
             client.charged += charge;
@@ -198,8 +206,8 @@ impl Queue {
     }
 
     /// An attempt has left the node, which its client was charged with and which has held so much.
-    fn settle(&mut self, line: Line, charge: f64, held: f64) {
-        self.change(line, |client, _| {
+    fn settle(&mut self, now: f64, line: Line, charge: f64, held: f64) {
+        self.change(now, line, |client, _| {
             client.running = client.running.saturating_sub(1);
             client.charged = if client.running == 0 { 0.0 } else { client.charged - charge };
             client.held += held;
@@ -207,25 +215,29 @@ impl Queue {
     }
 
     /// How far a client is ahead of its share.
-    fn lead(&self, line: Line) -> f64 {
+    fn lead(&self, now: f64, line: Line) -> f64 {
         let Some(level) = self.levels.get(&line.level) else { return 0.0 };
         let ahead = |client: &Client| {
             let lead = client.tag() - level.virtual_time();
-            if client.is_active() { lead } else { lead.max(0.0) }
+            if client.is_idle(now) { lead.max(0.0) } else { lead }
         };
         level.clients.get(&line.client).map_or(0.0, ahead)
     }
 
-    fn change(&mut self, line: Line, change: impl FnOnce(&mut Client, &mut f64)) {
+    fn change(&mut self, now: f64, line: Line, change: impl FnOnce(&mut Client, &mut f64)) {
         let level = self.levels.entry(line.level).or_default();
-        let now = level.virtual_time();
+        let virtual_time = level.virtual_time();
         let clients = level.clients.len();
-        let client = level.clients.entry(line.client).or_insert(Client { held: now, ..Client::default() });
+        let new = || Client { held: virtual_time, left: now, ..Client::default() };
+        let client = level.clients.entry(line.client).or_insert_with(new);
         let old = client.place(line.client);
-        if !client.is_active() {
-            client.held = client.held.max(now);
+        if client.is_idle(now) {
+            client.held = client.held.max(virtual_time);
         }
         change(client, &mut level.served);
+        if !client.is_active() {
+            client.left = now;
+        }
         let new = client.place(line.client);
         if old != new {
             if let Some(place) = old {
@@ -235,16 +247,16 @@ impl Queue {
         }
         self.known += level.clients.len() - clients;
         if self.known > 2 * self.left + MANY {
-            self.prune();
+            self.prune(now);
         }
     }
 
     /// Forgets clients that have no task here and no debt, and priorities that nobody has a task of.
-    fn prune(&mut self) {
+    fn prune(&mut self, now: f64) {
         self.levels.retain(|_, level| {
-            let now = level.virtual_time();
-            level.clients.retain(|_, client| client.is_active() || client.held > now);
-            level.clients.values().any(Client::is_active)
+            let virtual_time = level.virtual_time();
+            level.clients.retain(|_, client| !client.is_idle(now) || client.held > virtual_time);
+            level.clients.values().any(|client| !client.is_idle(now))
         });
         self.known = self.levels.values().map(|level| level.clients.len()).sum();
         self.left = self.known;
@@ -265,6 +277,7 @@ struct ClientImage {
     charged: f64,
     running: u32,
     tasks: Vec<(u64, u32, u32)>,
+    left: f64,
 }
 
 impl From<Queue> for Image {
@@ -276,6 +289,7 @@ impl From<Queue> for Image {
             charged: client.charged,
             running: client.running,
             tasks: client.tasks.iter().map(ticket).collect(),
+            left: client.left,
         };
         let level =
             |(id, level): (&i32, &Level)| (*id, level.served, level.clients.iter().map(client).collect());
@@ -286,8 +300,8 @@ impl From<Queue> for Image {
 impl From<Image> for Queue {
     fn from(image: Image) -> Self {
         let ticket = |(number, job, task): (u64, u32, u32)| (number, job.into(), task.into());
-        let client = |ClientImage { id, held, charged, running, tasks }| {
-            (id, Client { held, charged, running, tasks: tasks.into_iter().map(ticket).collect() })
+        let client = |ClientImage { id, held, charged, running, tasks, left }| {
+            (id, Client { held, charged, running, tasks: tasks.into_iter().map(ticket).collect(), left })
         };
         let level = |(id, served, clients): (i32, f64, Vec<ClientImage>)| {
             let clients: BTreeMap<u32, Client> = clients.into_iter().map(client).collect();
@@ -316,7 +330,7 @@ impl State {
         let Job { terms, tasks, .. } = &self.jobs[job.index()];
         let charge = (exec * weight).min(MOST) / terms.share;
         let (line, ticket) = (terms.line(), tasks[task.index()].ticket);
-        self.nodes[node.index()].queue.serve(line, (ticket, job, task), charge);
+        self.nodes[node.index()].queue.serve(self.now, line, (ticket, job, task), charge);
         Hold { since: self.now, charge }
     }
 
@@ -325,7 +339,7 @@ impl State {
         let (_, weight, _) = self.load(job, task, node);
         let terms = self.jobs[job.index()].terms;
         let held = (self.now - hold.since) * weight / terms.share;
-        self.nodes[node.index()].queue.settle(terms.line(), hold.charge, held);
+        self.nodes[node.index()].queue.settle(self.now, terms.line(), hold.charge, held);
     }
 
     /// Puts the jobs that need a decision step in the order of their claims on the nodes that have changed.
@@ -335,10 +349,10 @@ impl State {
         }
         self.dirty.sort_unstable();
         self.dirty.dedup();
-        let (jobs, nodes, dirty) = (&self.jobs, &self.nodes, &self.dirty);
+        let (now, jobs, nodes, dirty) = (self.now, &self.jobs, &self.nodes, &self.dirty);
         let claim = |job: &JobId| {
             let line = jobs.get(job.index())?.terms.line();
-            let leads = dirty.iter().take(LOOKED_AT).map(|node| nodes[node.index()].queue.lead(line));
+            let leads = dirty.iter().take(LOOKED_AT).map(|node| nodes[node.index()].queue.lead(now, line));
             Some((line.level, Tag(leads.sum())))
         };
         self.attention.make_contiguous().sort_by_cached_key(claim);

@@ -63,7 +63,7 @@ impl State {
         let Decision { task, node, .. } = *decision;
         if !self.on_demand {
             let (line, old) = (self.line(job), self.task(job, task).ticket);
-            self.nodes[node.index()].queue.remove(line, (old, job, task));
+            self.nodes[node.index()].queue.remove(self.now, line, (old, job, task));
             self.take_ticket(job, decision);
             self.enqueue(job, task);
         }
@@ -113,7 +113,7 @@ impl State {
         self.off_node(job, task);
         let state = &mut self.nodes[node.index()];
         state.remove_waiting(exec * weight);
-        state.queue.remove(line, ticket);
+        state.queue.remove(self.now, line, ticket);
         state.here.remove(&(job, task));
         self.touch(node);
     }
@@ -135,7 +135,7 @@ impl State {
         let can_start = t.staged && t.asked;
         if let (Phase::Ready, Some(node), true, Order::Arrival) = (t.phase, t.node, can_start, t.order) {
             let ticket = (t.ticket, job, task);
-            self.nodes[node.index()].queue.insert(line, ticket);
+            self.nodes[node.index()].queue.insert(self.now, line, ticket);
         }
     }
 

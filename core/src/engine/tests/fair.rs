@@ -263,6 +263,16 @@ proptest! {
     }
 }
 
+#[test]
+fn who_ends_and_begins_at_once_was_not_idle() -> Result<(), Error> {
+    // Two places at once, all attempts end together, and the policy keeps back what cannot start.
+    let real = |client, share, expected| Kind { share, expected, ..plain(client, 1.0) };
+    let busy = [real(0, 2.0, 1.0), real(1, 3.0, 4.0)];
+    let (_, got) = shared(World::new(1, SlotModel::Resources, true)?, &busy, &[])?;
+    assert!((got[0] - 600.0).abs() < 10.0 && (got[1] - 600.0).abs() < 10.0, "{got:?}");
+    Ok(())
+}
+
 fn plain(client: u32, seconds: f64) -> Kind {
     Kind { client, share: 1.0, priority: 0, expected: seconds, real: seconds }
 }
