@@ -64,6 +64,7 @@ struct Links {
 }
 
 impl Links {
+    #[inline]
     fn bytes(&self, task: TaskId, model: DataModel) -> &[f64] {
         let range = self.tasks.range(task.index());
         match model {
@@ -87,10 +88,12 @@ impl<T> Default for Rows<T> {
 }
 
 impl<T> Rows<T> {
+    #[inline]
     fn range(&self, row: usize) -> std::ops::Range<usize> {
         self.start[row] as usize..self.start[row + 1] as usize
     }
 
+    #[inline]
     fn row(&self, row: usize) -> &[T] {
         &self.items[self.range(row)]
     }

@@ -237,6 +237,21 @@ impl<'a> PartialSchedule<'a> {
         best
     }
 
+    /// Reads what placing these tasks will need, so that it is in the caches. Changes nothing.
+    ///
+    /// Each placement waits for the one before it, and so do its reads from memory; here they overlap. Worth while for some
+    /// dozens of tasks at a time where the graph is larger than the caches.
+    pub fn prefetch(&self, tasks: &[TaskId]) {
+        let read = tasks.iter().map(|task| {
+            let parent = self.instance.graph().parents(*task).first().map_or(0, |parent| parent.get());
+            let bytes = self.instance.parent_bytes(*task).first().map_or(0, |bytes| bytes.to_bits());
+            let exec = self.instance.exec(*task, NodeId::default()).to_bits();
+            let demand = self.instance.demand(*task).len() as u64;
+            u64::from(parent) ^ bytes ^ exec ^ demand ^ self.finish_of(*task).to_bits()
+        });
+        std::hint::black_box(read.fold(0, |all, one| all ^ one));
+    }
+
     /// Puts `task` into a slot.
     pub fn place(&mut self, task: TaskId, slot: Slot) {
         debug_assert!(self.is_open(task), "task {task:?} is placed twice");

@@ -10,6 +10,9 @@ use mdts_core::{Instance, PartialSchedule, Planner, Result, Rng, Schedule};
 
 use super::rank;
 
+/// So many tasks are read ahead: what they need fits into the first cache.
+const AHEAD: usize = 64;
+
 /// Heterogeneous earliest finish time, with insertion.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Heft;
@@ -17,10 +20,13 @@ pub struct Heft;
 impl Planner for Heft {
     fn plan(&self, instance: &Instance, _: &mut Rng) -> Result<Schedule> {
         let mut partial = PartialSchedule::new(instance)?;
-        for task in rank::by_falling_rank(instance, &rank::upward(instance)) {
-            if partial.is_open(task) {
-                let slot = partial.best_insertion(task);
-                partial.place(task, slot);
+        for tasks in rank::by_falling_rank(instance, &rank::upward(instance)).chunks(AHEAD) {
+            partial.prefetch(tasks);
+            for &task in tasks {
+                if partial.is_open(task) {
+                    let slot = partial.best_insertion(task);
+                    partial.place(task, slot);
+                }
             }
         }
         Ok(partial.finish())

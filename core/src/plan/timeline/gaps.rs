@@ -53,6 +53,7 @@ impl Gaps {
     /// The earliest start from `ready` on in a gap that lasts until the end, or behind all tasks. Where two tasks
     /// meet is no gap, not even for a task without duration. If the task cannot finish before `limit`, any start from
     /// which it does not.
+    #[inline]
     pub(super) fn earliest(&self, ready: f64, duration: f64, limit: f64) -> f64 {
         if self.tail <= ready {
             return ready;
@@ -81,6 +82,7 @@ impl Gaps {
     }
 
     /// The answer from the blocks. What is behind the limit is not looked at, so the first block mostly has it.
+    #[inline(never)]
     fn search(&self, ready: f64, duration: f64, limit: f64, enough: f64) -> f64 {
         let first = self.block(ready + duration);
         let mut next = Some(first).filter(|first| *first < self.blocks.len());
