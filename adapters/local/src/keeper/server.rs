@@ -193,14 +193,15 @@ impl Shared {
             let reason = format!("the beginning of tasks cannot be recorded: {error}");
             return state.tell(&Reply::Ended(launch.run, Ending::Refused(reason), None));
         }
+        let child = Child { run: launch.run, is_released: false, begun };
+        // One that has been waited for must not be waited for again.
+        if let Some(end) = early.into_iter().find(|end| end.number == number) {
+            return self.conclude(state, child, end);
+        }
         let had_none = state.children.is_empty();
-        state.children.insert(number, Child { run: launch.run, is_released: false, begun });
+        state.children.insert(number, child);
         if had_none {
             self.has_children.notify_one();
-        }
-        drop(state);
-        if let Some(end) = early.into_iter().find(|end| end.number == number) {
-            self.ended(end);
         }
     }
 
@@ -229,14 +230,17 @@ impl Shared {
 
     /// A process has ended.
     fn ended(&self, end: End) {
-        let End { number, ending, used } = end;
         let mut state = self.lock();
-        let Some(child) = state.children.remove(&number) else {
-            if state.is_launching {
-                state.early.push(End { number, ending, used });
-            }
-            return;
-        };
+        match state.children.remove(&end.number) {
+            Some(child) => self.conclude(state, child, end),
+            None if state.is_launching => state.early.push(end),
+            None => {} // it was none of the tasks
+        }
+    }
+
+    /// The process of an attempt has ended.
+    fn conclude(&self, mut state: MutexGuard<'_, State>, child: Child, end: End) {
+        let End { number, ending, used } = end;
         state.concluding += 1;
         let is_released = child.is_released && state.runner.is_some();
         if is_released {
