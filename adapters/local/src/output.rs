@@ -234,9 +234,8 @@ impl Stream {
             }
         }
         self.look(limit)?;
-        match (self.cut.take(), &self.named) {
-            (Some(cut), Some(file)) => cut::close(file, &self.name, cut)?,
-            _ => {}
+        if let (Some(cut), Some(file)) = (self.cut.take(), &self.named) {
+            cut::close(file, &self.name, cut)?;
         }
         Ok(None)
     }

@@ -448,8 +448,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             }
             Report::RanFor(run, seconds) if self.attempts.running(run).is_some() => {
                 // Beside the clocks that do not know of it, which are slower.
-                let node = self.attempts.running(run).map(|attempt| attempt.node);
-                node.into_iter().for_each(|node| self.start_clocks(run, node, seconds));
+                if let Some(node) = self.attempts.running(run).map(|attempt| attempt.node) {
+                    self.start_clocks(run, node, seconds);
+                }
             }
             Report::Started(run)
             | Report::RanFor(run, _)

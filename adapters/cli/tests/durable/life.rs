@@ -193,7 +193,8 @@ fn a_timeout_counts_what_a_task_ran_while_no_process_was_at_the_run() {
     let log = String::from_utf8(bench.call(&["log", "run"]).stdout).expect("UTF-8");
     // The clock of the run stands still while nobody is at it: without what the task ran then, it would have 4 s.
     let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let failed = lines.filter(|line| line["entry"] == "failed").last().expect("it failed");
+    let failed: Vec<Value> = lines.filter(|line| line["entry"] == "failed").collect();
+    let failed = failed.last().expect("it failed");
     assert!(failed["reason"].as_str().is_some_and(|why| why.contains("timed out after 4 s")), "{failed}");
     assert!(failed["now"].as_f64().is_some_and(|now| now < 3.5), "{failed}");
 }

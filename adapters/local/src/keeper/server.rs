@@ -51,7 +51,7 @@ struct State {
     care: Arc<Care>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Child {
     run: TaskRun,
     is_released: bool,
