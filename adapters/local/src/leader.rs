@@ -116,10 +116,11 @@ enum Bell {
 impl Bell {
     fn of(number: u32) -> io::Result<Self> {
         let process = Pid::from_raw(number.cast_signed());
-        match process.map(|process| pidfd_open(process, PidfdFlags::empty())) {
-            // It is waited for like a pipe that will have something to read.
-            Some(Ok(descriptor)) => Receiver::from_owned_fd_unchecked(descriptor).map(Self::Descriptor),
-            _ => Ok(Self::Signals(signal(SignalKind::child())?)),
+        let descriptor = process.and_then(|process| pidfd_open(process, PidfdFlags::empty()).ok());
+        // It is waited for like a pipe that will have something to read.
+        match descriptor.and_then(|descriptor| Receiver::from_owned_fd_unchecked(descriptor).ok()) {
+            Some(descriptor) => Ok(Self::Descriptor(descriptor)),
+            None => Ok(Self::Signals(signal(SignalKind::child())?)),
         }
     }
 

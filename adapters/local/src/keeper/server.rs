@@ -68,7 +68,8 @@ struct End {
 
 /// Runs a keeper in this process until it has neither a runner nor tasks. Its standard input is the socket that runners
 /// connect to; `folder` is that of the register. [`LocalOptions::keeper`](crate::LocalOptions::keeper) names the
-/// command that calls this.
+/// command that calls this. The process is to do nothing else: its directory and standard input change, and it leaves its
+/// session.
 ///
 /// # Errors
 /// The operating system's, if it cannot begin.
