@@ -133,7 +133,7 @@ impl FlatGraph {
     fn add_tasks(&mut self, job: &JobGraph) {
         let mut kinds: FxHashMap<&str, KindId> = FxHashMap::default();
         let mut demands: FxHashMap<*const Demand, DemandId> = FxHashMap::default();
-        let retries = |task: &Task| task.run.as_deref().map_or(0, |run| run.retries);
+        let retries = |task: &Task| task.run.as_deref().and_then(|run| run.retries).unwrap_or(0);
         if job.tasks().any(|t| retries(t) > 0) {
             self.retries = job.tasks().map(retries).collect();
         }

@@ -122,8 +122,8 @@ impl JobGraph {
     /// use mdts_dag::{JobGraph, Task};
     /// let mut job = JobGraph::builder("one");
     /// let task = job.task(Task::new("a").command(["true"]))?;
-    /// let job = job.build()?.with_executions(|run| run.retries = run.retries.max(3))?;
-    /// assert_eq!(job.task(task).run.as_ref().map(|run| run.retries), Some(3));
+    /// let job = job.build()?.with_executions(|run| run.retries = run.retries.or(Some(3)))?;
+    /// assert_eq!(job.task(task).run.as_ref().and_then(|run| run.retries), Some(3));
     /// # Ok::<(), mdts_dag::Error>(())
     /// ```
     ///

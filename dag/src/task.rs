@@ -73,8 +73,8 @@ pub struct Execution {
     pub env: Vec<(String, String)>,
     /// Where it runs, from the folder of the workflow; `None`: there. Files keep being named from that folder.
     pub directory: Option<String>,
-    /// How often a failed attempt is repeated.
-    pub retries: u32,
+    /// How often a failed attempt is repeated; `None`: as the runner has it, by itself never.
+    pub retries: Option<u32>,
     /// After which failures it is repeated.
     pub retry: RetryRule,
     /// Seconds between its first failure and the next attempt, which grow with every further failure; `None`: as the
@@ -156,7 +156,7 @@ impl Task {
     /// Sets how often a failed attempt is repeated.
     #[must_use]
     pub fn retries(self, retries: u32) -> Self {
-        self.with_execution(|run| run.retries = retries)
+        self.with_execution(|run| run.retries = Some(retries))
     }
 
     /// Sets the seconds between the first failure and the next attempt.

@@ -88,9 +88,7 @@ impl LifeFlags {
             return Ok(job);
         }
         let graph = job.graph.with_executions(|run| {
-            if run.retries == 0 {
-                run.retries = self.retries.unwrap_or(0);
-            }
+            run.retries = run.retries.or(self.retries);
             run.retry_delay = run.retry_delay.or(self.retry_delay);
             if run.retry.is_default() {
                 run.retry.on.clone_from(&self.retry_on);

@@ -3,10 +3,11 @@
 //! It lives in the process that is the parent of the tasks, runner or keeper. Ten times a second a thread of its own looks at
 //! what runs; an attempt that ends before costs only its start and its end.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -18,14 +19,14 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::cgroup::Cgroup;
 use crate::devices::{Devices, Held};
 use crate::keeper::Ending;
-use crate::launch::{Environment, Launch, Needs};
+use crate::launch::{Launch, Needs, Start};
 use crate::memory::Processes;
 use crate::orphans::{self, Orphans};
 use crate::output::{Output, Pool};
 
 /// Time between two looks at what runs.
 const LOOK: Duration = Duration::from_millis(100);
-/// The same while output is being cut.
+/// The same while output is being cut, and when not everything could be looked at.
 const HURRY: Duration = Duration::from_millis(10);
 /// Shortest time between two looks at memory, and how much longer than such a look itself it is at least.
 const MEMORY: Duration = Duration::from_millis(200);
@@ -47,6 +48,8 @@ pub(crate) struct Care {
 struct State {
     /// By the number of the process that leads the group.
     attempts: FxHashMap<i32, Attempt>,
+    /// How many processes are being started, which are in no table yet.
+    starting: usize,
     pool: Pool,
     processors: Devices,
     gpus: Devices,
@@ -90,6 +93,7 @@ impl Care {
         }
         let state = State {
             attempts: FxHashMap::default(),
+            starting: 0,
             pool: Pool::default(),
             processors: Devices::new(processors.len()),
             gpus: Devices::default(),
@@ -107,28 +111,26 @@ impl Care {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the process of an attempt with `spawn`, which tells its number. `environment` takes the place of this
-    /// process's own.
+    /// Starts the process of an attempt with `spawn`, which tells its number. `gpus` are the names of GPUs that the run
+    /// itself was given, if it was.
     ///
     /// # Errors
     /// How the attempt ends then.
     pub(crate) fn start<T>(
         &self,
         launch: &Launch,
-        environment: Option<&Environment>,
-        spawn: impl FnOnce(Command) -> io::Result<(u32, T)>,
+        gpus: Option<OsString>,
+        spawn: impl FnOnce(Start<'_>) -> io::Result<(u32, T)>,
     ) -> Result<(u32, T), Ending> {
+        let (output, files, devices) = self.prepare(launch)?;
+        let gpus = launch.needs.gpus.map(|_| visible(&devices.gpus, gpus));
+        // Others are looked after meanwhile: to start a process takes its time.
+        let spawned = self.bound_to(&devices.processors, || spawn(Start { launch, files, gpus }));
+        let cgroup = spawned.as_ref().ok().and_then(|(number, _)| self.cgroup(launch, *number));
         let mut state = self.lock();
-        let (output, files) = state.pool.take(launch)?;
-        let devices = state.give(&launch.needs, self.processors.len());
-        // The lock is held until the process is in the table: it must not be taken for an orphan.
-        let mut command = launch.command(environment, files);
-        if launch.needs.gpus.is_some() {
-            command.env(VISIBLE, visible(&devices.gpus, environment));
-        }
-        match self.bound_to(&devices.processors, || spawn(command)) {
+        state.starting -= 1;
+        match spawned {
             Ok((number, child)) => {
-                let cgroup = self.cgroup(launch, number);
                 // What the system itself watches needs no looking at.
                 let memory = launch.needs.memory.filter(|_| cgroup.is_none());
                 let run = launch.run;
@@ -147,10 +149,19 @@ impl Care {
             }
             Err(error) => {
                 state.take_back(&devices);
-                output.close(&mut state.pool).ok(); // that it did not start says more
+                state.pool.put_back(output.close().1); // that it did not start says more
                 Err(not_started(launch, &error))
             }
         }
+    }
+
+    /// Files and devices for an attempt that is being started from here on.
+    fn prepare(&self, launch: &Launch) -> Result<(Output, [File; 2], Given), Ending> {
+        let mut state = self.lock();
+        let (output, files) = state.pool.take(launch)?;
+        let devices = state.give(&launch.needs, self.processors.len());
+        state.starting += 1;
+        Ok((output, files, devices))
     }
 
     /// The control group that a new process is put into, if it is to have one.
@@ -181,12 +192,14 @@ impl Care {
 
     /// The process of an attempt has ended like this; tells how the attempt has.
     pub(crate) fn ended(&self, number: i32, ending: Ending) -> Ending {
-        let mut state = self.lock();
-        let Some(attempt) = state.attempts.remove(&number) else { return ending };
-        state.take_back(&attempt.devices);
-        if let Err(error) = attempt.output.close(&mut state.pool) {
+        let Some(attempt) = self.lock().attempts.remove(&number) else { return ending };
+        let (closed, unused) = attempt.output.close();
+        if let Err(error) = closed {
             (self.complain)(&error);
         }
+        let mut state = self.lock();
+        state.take_back(&attempt.devices);
+        state.pool.put_back(unused);
         let verdict = attempt.verdict.or_else(|| attempt.cgroup.as_ref()?.verdict());
         state.emptying.extend(attempt.cgroup.filter(|group| !group.remove()));
         match verdict {
@@ -207,7 +220,9 @@ impl Care {
         let mut state = self.lock();
         let has_cut = state.look_at_output(self.complain);
         state.emptying.retain(|group| !group.remove());
-        if self.adopts {
+        // A process that is being started must not be taken for an orphan.
+        let is_starting = state.starting > 0;
+        if self.adopts && !is_starting {
             state.look_for_orphans();
         }
         let memory = state.memory_to_watch();
@@ -220,7 +235,7 @@ impl Care {
             state.judge_memory(&processes, &members);
             state.memory_from = Instant::now() + MEMORY.max(begin.elapsed() * SHARE);
         }
-        if has_cut { HURRY } else { LOOK }
+        if has_cut || is_starting && self.adopts { HURRY } else { LOOK }
     }
 
     /// Removes files that were not needed and kills what attempts that have ended have left behind, before this process
@@ -338,15 +353,8 @@ pub(crate) fn signal_group(number: i32, signal: Signal) {
     }
 }
 
-/// The variable by which programs know the GPUs that are theirs.
-const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
-
-/// The GPUs held, by the names that this run itself was given.
-fn visible(held: &Held, environment: Option<&Environment>) -> String {
-    let given = match environment {
-        Some(variables) => variables.iter().find(|(name, _)| name == VISIBLE).map(|(_, value)| value.clone()),
-        None => std::env::var_os(VISIBLE),
-    };
+/// The GPUs held, by the names that the run itself was given.
+fn visible(held: &Held, given: Option<OsString>) -> String {
     let given = given.map(|value| value.to_string_lossy().into_owned()).unwrap_or_default();
     let names: Vec<&str> = given.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let mut text = String::new();
@@ -367,9 +375,8 @@ mod tests {
     #[test]
     fn gpus_have_the_names_that_the_run_was_given() {
         let held = vec![(0, 1000), (2, 500)];
-        let with = |value: &str| vec![(VISIBLE.into(), value.into())];
-        assert_eq!(visible(&held, Some(&Vec::new())), "0,2");
-        assert_eq!(visible(&held, Some(&with("4,5,6"))), "4,6");
-        assert_eq!(visible(&held, Some(&with("GPU-a"))), "GPU-a,2");
+        assert_eq!(visible(&held, None), "0,2");
+        assert_eq!(visible(&held, Some("4,5,6".into())), "4,6");
+        assert_eq!(visible(&held, Some("GPU-a".into())), "GPU-a,2");
     }
 }

@@ -18,9 +18,8 @@ use tokio::task::JoinHandle;
 use crate::care::Care;
 use crate::cgroup;
 use crate::cut::SMALLEST;
-use crate::keeper::{Ending, Found, Keeper};
-use crate::process::{self, Produced, Setting};
-use crate::programs::Programs;
+use crate::keeper::{Ended, Found, Keeper};
+use crate::process::{self, Setting};
 
 pub(crate) const NO_COMMAND: &str = "the task has no command; use --emulate to run a trace";
 
@@ -164,8 +163,8 @@ impl LocalExecutor {
         let at_once = options.max_processes.min(processes_by_files()).min(Semaphore::MAX_PERMITS);
         let care = Care::new(false, |error| tracing::warn!("{error}"));
         let care = care.map_err(|error| Error::Executor(format!("a thread cannot start: {error}")))?;
-        let setting =
-            Setting { options, cluster, care, programs: Programs::default(), produced: Produced::default() };
+        let (programs, produced, own_peak) = Default::default();
+        let setting = Setting { options, cluster, care, programs, produced, own_peak };
         let permits = Arc::new(Semaphore::new(at_once));
         Ok(Self { setting: Arc::new(setting), keeper, permits, running: FxHashMap::default() })
     }
@@ -215,7 +214,7 @@ impl LocalExecutor {
     fn look_after(
         &mut self,
         assignment: Assignment,
-        ends: Option<oneshot::Receiver<Ending>>,
+        ends: Option<oneshot::Receiver<Ended>>,
         reports: &Reports,
     ) {
         let (cancel, cancelled) = oneshot::channel();
@@ -228,15 +227,15 @@ impl LocalExecutor {
         self.running.insert(run, Running { cancel, handle: tokio::spawn(attempt) });
     }
 
-    /// Starts another keeper if there was one and it is dead.
+    /// Starts another keeper if there was one and it is dead, and listens to it.
     fn mend_keeper(&mut self) -> Result<()> {
-        let (Some(keeper), Some(options)) = (&self.keeper, &self.setting.options.keeper) else {
+        let (Some(keeper), Some(options)) = (&mut self.keeper, &self.setting.options.keeper) else {
             return Ok(());
         };
         if keeper.is_over() {
-            self.keeper = Some(open_keeper(options)?);
+            *keeper = open_keeper(options)?;
         }
-        Ok(())
+        keeper.listen().map_err(|error| Error::Executor(format!("{}: {error}", options.folder.display())))
     }
 }
 
@@ -253,14 +252,18 @@ impl Executor for LocalExecutor {
 
     /// With a keeper, attempts are found again, or how they ended; what cannot be found is ended.
     async fn recover(&mut self, attempts: Vec<Assignment>, reports: &Reports) -> Result<Vec<TaskRun>> {
+        self.mend_keeper()?;
         let Some(keeper) = self.keeper.clone() else { return Ok(Vec::new()) };
         let runs: Vec<TaskRun> = attempts.iter().map(|assignment| assignment.run).collect();
         let found = keeper.find(&runs, self.setting.options.grace).await;
         let found = found.map_err(|error| Error::Executor(format!("tasks cannot be found: {error}")))?;
         let mut kept = Vec::new();
         for (assignment, found) in attempts.into_iter().zip(found) {
-            if let Found::Ends(ends) = found {
+            if let Found::Ends(ends, ran_for) = found {
                 kept.push(assignment.run);
+                if let Some(seconds) = ran_for {
+                    reports.send(Report::RanFor(assignment.run, seconds));
+                }
                 self.look_after(assignment, Some(ends), reports);
             }
         }
@@ -284,6 +287,11 @@ impl Executor for LocalExecutor {
         })
     }
 
+    /// With a keeper.
+    fn survives(&self) -> bool {
+        self.keeper.is_some()
+    }
+
     /// Attempts beyond the processes allowed wait.
     fn queues(&self) -> bool {
         true
@@ -292,7 +300,7 @@ impl Executor for LocalExecutor {
 
 async fn attempt(
     assignment: Assignment,
-    found: Option<(oneshot::Receiver<Ending>, Option<OwnedSemaphorePermit>)>,
+    found: Option<(oneshot::Receiver<Ended>, Option<OwnedSemaphorePermit>)>,
     setting: Arc<Setting>,
     keeper: Option<Arc<Keeper>>,
     permits: Arc<Semaphore>,
@@ -314,9 +322,6 @@ async fn attempt(
             process::run(&assignment, &setting, keeper, cancelled, &reports).await
         }
     };
-    if let Some(usage) = keeper.as_deref().and_then(|keeper| keeper.used(run)) {
-        reports.send(Report::Used(run, usage));
-    }
     if let Some(outcome) = outcome {
         reports.send(Report::Ended(run, outcome));
     }

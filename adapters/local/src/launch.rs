@@ -12,6 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The variable that tells processes of one attempt from others, as `JOB.TASK.ATTEMPT` in numbers.
 pub(crate) const MARK: &str = "MDTS_RUN";
 
+/// The variable by which programs know the GPUs that are theirs.
+pub(crate) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+
 /// Variables with their values.
 pub(crate) type Environment = Vec<(OsString, OsString)>;
 
@@ -59,19 +62,29 @@ pub(crate) struct Gpus {
     pub(crate) wanted: u32,
 }
 
-impl Launch {
-    /// The command, with these files for its output; `environment` takes the place of this process's own.
-    pub(crate) fn command(&self, environment: Option<&Environment>, [out, err]: [File; 2]) -> Command {
-        let mut command = Command::new(&self.program);
-        if let Some((name, arguments)) = self.arguments.split_first() {
+/// A process that is about to be started.
+#[derive(Debug)]
+pub(crate) struct Start<'a> {
+    pub(crate) launch: &'a Launch,
+    /// For its output and its complaints.
+    pub(crate) files: [File; 2],
+    /// The value of [`VISIBLE`], if it is to have one.
+    pub(crate) gpus: Option<String>,
+}
+
+impl Start<'_> {
+    /// It as a command with the environment of this process.
+    pub(crate) fn command(self) -> Command {
+        let Launch { program, arguments, directory, variables, .. } = self.launch;
+        let mut command = Command::new(program);
+        if let Some((name, arguments)) = arguments.split_first() {
             command.arg0(name).args(arguments);
         }
-        if let Some(environment) = environment {
-            command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
-        }
+        let [out, err] = self.files;
         command
-            .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .current_dir(&self.directory)
+            .envs(variables.iter().map(|(name, value)| (name, value)))
+            .envs(self.gpus.map(|gpus| (VISIBLE, gpus)))
+            .current_dir(directory)
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(err)

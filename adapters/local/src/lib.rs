@@ -13,6 +13,7 @@ mod executor;
 mod group;
 mod keeper;
 mod launch;
+mod leader;
 mod logs;
 mod machine;
 mod memory;
@@ -21,6 +22,7 @@ mod output;
 mod process;
 mod programs;
 mod reader;
+mod spawn;
 
 pub use emulated::EmulatedExecutor;
 pub use executor::{KeeperOptions, LocalExecutor, LocalOptions};

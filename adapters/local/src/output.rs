@@ -3,7 +3,7 @@
 //! Creating a file is dear on a disk, and most attempts write nothing, at least not to both streams. So attempts write to
 //! nameless files, as it were, `.output.PROCESS.NUMBER` in the folder of logs, which get their names when there is
 //! something in them; what has stayed empty serves the next attempt, if nobody can write to it any more. That is told by a
-//! lock which the attempt's processes share as long as one of them has the file open.
+//! lock which belongs to the file as it was opened for the attempt, and lasts as long as one of its processes has it so.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) struct Pool {
     made: u64,
 }
 
-/// A file without a name of its own.
+/// A file without a name of its own, open for the next attempt, and locked.
 #[derive(Debug)]
 struct Blank {
     file: File,
@@ -39,10 +39,11 @@ pub(crate) struct Output {
 
 #[derive(Debug)]
 struct Stream {
-    blank: Blank,
-    /// The name that it gets.
+    /// Where the file is until it has its name.
+    path: PathBuf,
     name: PathBuf,
-    is_named: bool,
+    /// The file, once it has its name.
+    named: Option<File>,
     cut: Option<Cut>,
 }
 
@@ -62,7 +63,7 @@ impl Pool {
                 Ok((Output { streams: [out, err], limit: launch.needs.output }, [to_out, to_err]))
             }
             Err(error) => {
-                self.free.push(out.blank);
+                self.free.push(Blank { file: to_out, path: out.path });
                 Err(error)
             }
         }
@@ -75,49 +76,49 @@ impl Pool {
     }
 
     fn stream(&mut self, name: &Path) -> Result<(Stream, File), Ending> {
-        let made = self.reuse().map_or_else(|| self.make(), Ok);
-        let (blank, child) =
-            made.map_err(|error| Ending::not_started(&name.display().to_string(), &error))?;
-        Ok((Stream { blank, name: name.to_owned(), is_named: false, cut: None }, child))
+        let blank = match self.reuse() {
+            Some(blank) => blank,
+            None => self.make().map_err(|error| Ending::not_started(&name.display().to_string(), &error))?,
+        };
+        Ok((Stream { path: blank.path, name: name.to_owned(), named: None, cut: None }, blank.file))
     }
 
-    /// A file that an earlier attempt has left empty.
-    fn reuse(&mut self) -> Option<(Blank, File)> {
+    /// A file that an earlier attempt has left empty, and that nobody has removed.
+    fn reuse(&mut self) -> Option<Blank> {
         while let Some(blank) = self.free.pop() {
-            if let Ok(child) = open_for_task(&blank.path)
-                && child.lock_shared().is_ok()
-            {
-                return Some((blank, child));
+            if blank.path.exists() {
+                return Some(blank);
             }
         }
         None
     }
 
-    fn make(&mut self) -> io::Result<(Blank, File)> {
-        let (path, file) = loop {
+    fn make(&mut self) -> io::Result<Blank> {
+        loop {
             self.made += 1;
             let path = self.folder.join(format!("{PREFIX}{}.{}", std::process::id(), self.made));
-            match File::options().read(true).write(true).create_new(true).open(&path) {
-                Ok(file) => break (path, file),
+            match File::options().append(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    file.try_lock().ok(); // without locks no file is used again
+                    return Ok(Blank { file, path });
+                }
                 // Another executor of this process has it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 // Somebody has removed the folder.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(&self.folder)?,
                 Err(error) => return Err(error),
             }
-        };
-        let child = open_for_task(&path)?;
-        child.lock_shared().ok(); // without locks no file is used again
-        Ok((Blank { file, path }, child))
+        }
     }
 
-    /// Takes back what an attempt has not used.
-    fn put_back(&mut self, blank: Blank) {
-        let folder = blank.path.parent() == Some(&self.folder);
-        if folder && blank.file.try_lock().is_ok() && blank.file.unlock().is_ok() {
-            self.free.push(blank);
-        } else {
-            fs::remove_file(&blank.path).ok(); // it is of no use to anybody
+    /// Takes back what an attempt has not used, if nobody else can write to it.
+    pub(crate) fn put_back(&mut self, unused: Unused) {
+        for blank in unused.0.into_iter().flatten() {
+            if blank.path.parent() == Some(&self.folder) {
+                self.free.push(blank);
+            } else {
+                fs::remove_file(&blank.path).ok(); // it is of no use to anybody
+            }
         }
     }
 
@@ -126,6 +127,14 @@ impl Pool {
         for blank in self.free.drain(..) {
             fs::remove_file(&blank.path).ok(); // it is of no use to anybody
         }
+    }
+}
+
+/// Nothing if somebody has removed the file.
+fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
     }
 }
 
@@ -171,42 +180,64 @@ impl Output {
         Ok(has_cut)
     }
 
-    /// The attempt has ended: what it has written stays under its name.
+    /// The attempt has ended: what it has written stays under its name. Also gives what can serve the next one.
     ///
     /// # Errors
     /// The operating system's, about one of the files.
-    pub(crate) fn close(self, pool: &mut Pool) -> Result<(), String> {
+    pub(crate) fn close(self) -> (Result<(), String>, Unused) {
         let mut outcome = Ok(());
-        for mut stream in self.streams {
-            if let Err(error) = stream.close(self.limit) {
+        let unused = self.streams.map(|mut stream| match stream.close(self.limit) {
+            Ok(unused) => unused,
+            Err(error) => {
                 outcome = Err(stream.complaint(&error));
+                None
             }
-            if !stream.is_named {
-                pool.put_back(stream.blank);
-            }
-        }
-        outcome
+        });
+        (outcome, Unused(unused))
     }
 }
 
+/// Files of an attempt that has ended which are as good as new.
+#[derive(Debug)]
+pub(crate) struct Unused([Option<Blank>; 2]);
+
 impl Stream {
     fn look(&mut self, limit: Option<u64>) -> io::Result<()> {
-        if !self.is_named {
-            if self.blank.file.metadata()?.len() == 0 {
-                return Ok(());
-            }
-            fs::rename(&self.blank.path, &self.name)?;
-            self.is_named = true;
+        if self.named.is_none() && there(fs::metadata(&self.path))?.is_some_and(|about| about.len() > 0) {
+            self.name()?;
         }
-        if let Some(limit) = limit {
-            self.cut = cut::bound(&self.blank.file, limit, self.cut)?;
+        if let (Some(limit), Some(file)) = (limit, &self.named) {
+            self.cut = cut::bound(file, limit, self.cut)?;
         }
         Ok(())
     }
 
-    fn close(&mut self, limit: Option<u64>) -> io::Result<()> {
+    /// Gives the file its name.
+    fn name(&mut self) -> io::Result<()> {
+        let file = File::options().read(true).write(true).open(&self.path)?;
+        fs::rename(&self.path, &self.name)?;
+        self.named = Some(file);
+        Ok(())
+    }
+
+    fn close(&mut self, limit: Option<u64>) -> io::Result<Option<Blank>> {
+        if self.named.is_none() {
+            // As another opening of the file, which alone can have a lock if nobody has the one of the attempt any more.
+            let Some(file) = there(open_for_task(&self.path))? else { return Ok(None) };
+            if file.metadata()?.len() == 0 {
+                let path = std::mem::take(&mut self.path);
+                if file.try_lock().is_ok() {
+                    return Ok(Some(Blank { file, path }));
+                }
+                fs::remove_file(&path)?; // whoever still writes to it is no task
+                return Ok(None);
+            }
+        }
         self.look(limit)?;
-        self.cut.take().map_or(Ok(()), |cut| cut::close(&self.blank.file, &self.name, cut))
+        if let (Some(cut), Some(file)) = (self.cut.take(), &self.named) {
+            cut::close(file, &self.name, cut)?;
+        }
+        Ok(None)
     }
 
     fn complaint(&self, error: &io::Error) -> String {
@@ -226,7 +257,7 @@ mod tests {
         for _ in 0..3 {
             for pool in &mut pools {
                 folder.path().clone_into(&mut pool.folder);
-                paths.push(pool.make()?.0.path);
+                paths.push(pool.make()?.path);
             }
         }
         paths.sort();

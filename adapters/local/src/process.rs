@@ -3,13 +3,12 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mdts_core::Cluster;
-use mdts_core::runner::{Assignment, Outcome, Report, Reports};
+use mdts_core::runner::{Assignment, Outcome, Report, Reports, Usage};
 use mdts_dag::{Execution, Failing, JobGraph, RetryRule};
 use rustix::fs::OFlags;
 use tokio::sync::oneshot;
@@ -19,8 +18,9 @@ use tokio::time::sleep;
 use crate::care::Care;
 use crate::devices::thousandths;
 use crate::group::Group;
-use crate::keeper::{Ending, Keeper};
-use crate::launch::{Gpus, Launch, MARK, Needs, mark};
+use crate::keeper::{Ended, Ending, Keeper};
+use crate::launch::{Gpus, Launch, MARK, Needs, VISIBLE, mark};
+use crate::leader::{Leader, OwnPeak};
 use crate::logs::{LogFiles, log_files};
 use crate::programs::Programs;
 use crate::{LocalOptions, executor, memory};
@@ -34,6 +34,7 @@ pub(crate) struct Setting {
     pub(crate) care: Arc<Care>,
     pub(crate) programs: Programs,
     pub(crate) produced: Produced,
+    pub(crate) own_peak: OwnPeak,
 }
 
 /// For every file whether a task writes it.
@@ -83,11 +84,11 @@ pub(crate) async fn run(
         let end = match keeper {
             Some(keeper) => {
                 let ends = keeper.launch(launch);
-                await_end(assignment, setting, keeper, ends, &mut cancelled).await?
+                await_end(assignment, setting, keeper, ends, &mut cancelled, reports).await?
             }
-            None => Ok(own(assignment, setting, &launch, &mut cancelled).await?),
+            None => Ok(own(assignment, setting, &launch, &mut cancelled, reports).await?),
         };
-        let (Ok(Ending::Lacking(reason)), Some(pause)) = (&end, pauses.next()) else {
+        let (Ok(Ended { ending: Ending::Lacking(reason), .. }), Some(pause)) = (&end, pauses.next()) else {
             return conclude(assignment, setting, end, reports);
         };
         tracing::warn!("{}: {reason}; the next try follows in {pause} s", assignment.task().name);
@@ -104,11 +105,11 @@ pub(crate) async fn follow(
     assignment: &Assignment,
     setting: &Setting,
     keeper: &Keeper,
-    ends: oneshot::Receiver<Ending>,
+    ends: oneshot::Receiver<Ended>,
     mut cancelled: oneshot::Receiver<()>,
     reports: &Reports,
 ) -> Option<Outcome> {
-    let end = await_end(assignment, setting, keeper, ends, &mut cancelled).await?;
+    let end = await_end(assignment, setting, keeper, ends, &mut cancelled, reports).await?;
     conclude(assignment, setting, end, reports)
 }
 
@@ -117,16 +118,28 @@ async fn await_end(
     assignment: &Assignment,
     setting: &Setting,
     keeper: &Keeper,
-    mut ends: oneshot::Receiver<Ending>,
+    mut ends: oneshot::Receiver<Ended>,
     cancelled: &mut oneshot::Receiver<()>,
-) -> Option<Result<Ending, RecvError>> {
+    reports: &Reports,
+) -> Option<Result<Ended, RecvError>> {
     tokio::select! {
         biased;
         end = &mut ends => Some(end),
         _ = cancelled => {
-            let before = keeper.end(assignment.run, ends, setting.options.grace).await;
-            before.filter(|end| *end == Ending::Exit(0)).map(Ok) // work that is done is not done again
+            let (ended, is_before) = keeper.end(assignment.run, ends, setting.options.grace).await;
+            let ended = ended?;
+            if is_before && ended.ending == Ending::Exit(0) {
+                return Some(Ok(ended)); // work that is done is not done again
+            }
+            tell_usage(assignment, ended.usage, reports);
+            None
         }
+    }
+}
+
+fn tell_usage(assignment: &Assignment, usage: Option<Usage>, reports: &Reports) {
+    if let Some(usage) = usage {
+        reports.send(Report::Used(assignment.run, usage));
     }
 }
 
@@ -134,16 +147,19 @@ async fn await_end(
 fn conclude(
     assignment: &Assignment,
     setting: &Setting,
-    end: Result<Ending, RecvError>,
+    end: Result<Ended, RecvError>,
     reports: &Reports,
 ) -> Option<Outcome> {
     match end {
-        Ok(Ending::Refused(reason) | Ending::Lacking(reason)) => {
+        Ok(Ended { ending: Ending::Refused(reason) | Ending::Lacking(reason), .. }) => {
             let remedy = "make room for it, then go on with --resume if the run has a journal";
             reports.send(Report::Broken(format!("{reason}; {remedy}")));
             None
         }
-        Ok(ending) => Some(judge(assignment, setting, &ending)),
+        Ok(ended) => {
+            tell_usage(assignment, ended.usage, reports);
+            Some(judge(assignment, setting, &ended.ending))
+        }
         Err(_) => {
             // The keeper of the tasks was killed, and they with it; another one is started for the next.
             reports.send(Report::Lost(assignment.run));
@@ -158,36 +174,40 @@ async fn own(
     setting: &Setting,
     launch: &Launch,
     cancelled: &mut oneshot::Receiver<()>,
-) -> Option<Ending> {
-    let started = setting.care.start(launch, None, |command| {
-        let child = tokio::process::Command::from(command).spawn()?;
-        Ok((child.id().unwrap_or_default(), child))
+    reports: &Reports,
+) -> Option<Ended> {
+    let gpus = launch.needs.gpus.and_then(|_| std::env::var_os(VISIBLE));
+    let started = setting.care.start(launch, gpus, |start| {
+        let child = start.command().spawn()?;
+        Ok((child.id(), Leader::new(child)))
     });
-    let (number, mut child) = match started {
+    let (number, mut leader) = match started {
         Ok(started) => started,
-        Err(ending) => return Some(ending),
+        Err(ending) => return Some(Ended { ending, usage: None }),
     };
     let mut group = Group::led_by(number);
     let status = tokio::select! {
         biased;
-        status = child.wait() => status,
-        _ = cancelled => if let Ok(Some(status)) = child.try_wait() && status.success() {
-            Ok(status) // work that is done is not done again
+        end = leader.wait() => end,
+        _ = cancelled => if let Ok(Some(end)) = leader.try_wait() && end.status.success() {
+            Ok(end) // work that is done is not done again
         } else {
             // Both at once: the leader stays in its group until it is waited for.
-            let ((), ended) = tokio::join!(group.end(setting.options.grace), child.wait());
+            let ((), ended) = tokio::join!(group.end(setting.options.grace), leader.wait());
+            let seen = setting.care.peak_memory(number.cast_signed());
             setting.care.ended(number.cast_signed(), Ending::Signal(0));
             tracing::debug!(task = %assignment.task().name, ?ended, "cancelled");
+            tell_usage(assignment, ended.ok().map(|end| leader.usage(&end, seen, &setting.own_peak)), reports);
             return None;
         }
     };
     group.kill(); // what the task has left behind
-    let ending = match status.as_ref().map(|status| (status.code(), status.signal())) {
-        Ok((Some(code), _)) => Ending::Exit(code),
-        Ok((None, signal)) => Ending::Signal(signal.unwrap_or_default()),
-        Err(error) => Ending::NotStarted(format!("the process could not be waited for: {error}")),
+    let seen = setting.care.peak_memory(number.cast_signed());
+    let (ending, usage) = match status {
+        Ok(end) => (Ending::of(end.status), Some(leader.usage(&end, seen, &setting.own_peak))),
+        Err(error) => (Ending::NotStarted(format!("the process could not be waited for: {error}")), None),
     };
-    Some(setting.care.ended(number.cast_signed(), ending))
+    Some(Ended { ending: setting.care.ended(number.cast_signed(), ending), usage })
 }
 
 fn launch(assignment: &Assignment, setting: &Setting) -> Result<Launch, (Failing, String)> {

@@ -153,24 +153,54 @@ impl Journal {
     /// # Errors
     /// As for [`Journal::append`].
     pub fn append_unsynced(&mut self, entry: &Entry) -> Result<()> {
-        if self.is_broken {
-            return Err(self.failed(io::Error::other("an earlier write failed")));
+        self.append_later(entry)?;
+        self.flush()?;
+        if matches!(entry, Entry::Opened { .. }) {
+            self.opened = Some(entry.clone());
         }
+        Ok(())
+    }
+
+    /// Adds an entry that is handed on with the next one, or by [`Journal::flush`]: until then the death of the process loses
+    /// it. It is for what nothing follows from.
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`] if it can be no entry.
+    pub fn append_later(&mut self, entry: &Entry) -> Result<()> {
+        let before = self.buffer.len();
+        encode(entry, &mut self.buffer).map_err(|error| {
+            self.buffer.truncate(before);
+            self.failed(error)
+        })
+    }
+
+    /// Whether there are entries that were added for later.
+    pub fn has_unwritten(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
+    /// Hands on what was added for later; it survives the death of the process then.
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`]: the entries are not there.
+    pub fn flush(&mut self) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let added = self.buffer.len() as u64;
+        let written = if self.is_broken {
+            Err(io::Error::other("an earlier write failed"))
+        } else {
+            self.storage.append(&self.buffer)
+        };
         self.buffer.clear();
-        let mut bytes = std::mem::take(&mut self.buffer);
-        let written = encode(entry, &mut bytes).and_then(|()| self.storage.append(&bytes));
-        let added = bytes.len() as u64;
-        self.buffer = bytes;
         if let Err(error) = written {
-            // Part of the entry may be there; without it the journal is good.
-            self.is_broken = self.storage.truncate(self.length).is_err();
+            // Part of the entries may be there; without it the journal is good.
+            self.is_broken |= self.storage.truncate(self.length).is_err();
             return Err(self.failed(error));
         }
         self.length += added;
         self.since_snapshot += added;
-        if matches!(entry, Entry::Opened { .. }) {
-            self.opened = Some(entry.clone());
-        }
         Ok(())
     }
 
@@ -216,6 +246,7 @@ impl Journal {
             .and_then(|()| self.storage.replace(&bytes))
             .map_err(|error| self.failed(error))?;
         self.length = bytes.len() as u64;
+        self.buffer.clear(); // the snapshot has it
         Ok(())
     }
 

@@ -209,8 +209,9 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             return Ok(());
         }
         let commands = self.engine.handle(self.now, self.events.drain(..))?;
+        let has_commands = !commands.is_empty();
         self.commands.extend_from_slice(commands);
-        self.ledger.keep(&mut self.engine)?;
+        self.ledger.keep(&mut self.engine, has_commands)?;
         for task in self.ended.drain(..) {
             match self.engine.state().phase(JOB, task) {
                 Phase::Done => self.succeeded += 1,
@@ -313,6 +314,13 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         within(self.options.call_limit, "cancelling", self.executor.cancel(runs)).await
     }
 
+    /// Whether what runs goes on after this error, for another process to find it: what is wrong is neither its fault nor the
+    /// policy's.
+    pub(super) fn may_be_left(&self, error: &Error) -> bool {
+        let is_outside = matches!(error, Error::NotRecorded { .. } | Error::Executor(_));
+        is_outside && self.ledger.has_journal() && self.executor.survives()
+    }
+
     /// Stops what still runs after an error; the first error is the one that counts.
     pub(super) async fn abandon(&mut self) {
         let live = self.attempts.live_runs();
@@ -354,6 +362,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
             _ = self.orders.changed() => {}
             () = sleep_until(wake) => {}
         }
+        self.ledger.flush()?;
         self.now = self.clock();
         self.tick();
         let mut received = std::mem::take(&mut self.received);
@@ -393,6 +402,7 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
         if self.progress.is_some() || self.ledger.has_journal() && self.attempts.live() > 0 {
             wake = earlier(wake, Instant::now().checked_add(PULSE));
         }
+        wake = earlier(wake, self.ledger.due());
         if let Some(deadline) = self.options.deadline {
             wake = earlier(wake, self.begin.checked_add(deadline));
         }
@@ -436,7 +446,17 @@ impl<'a, P: Placer, E: Executor + ?Sized> Run<'a, P, E> {
                 tracing::warn!(task = %self.job.task(run.task).name, attempt = run.attempt, "lost");
                 self.interrupt(run);
             }
-            Report::Started(run) | Report::Used(run, _) | Report::Lost(run) | Report::Ended(run, _) => {
+            Report::RanFor(run, seconds) if self.attempts.running(run).is_some() => {
+                // Beside the clocks that do not know of it, which are slower.
+                if let Some(node) = self.attempts.running(run).map(|attempt| attempt.node) {
+                    self.start_clocks(run, node, seconds);
+                }
+            }
+            Report::Started(run)
+            | Report::RanFor(run, _)
+            | Report::Used(run, _)
+            | Report::Lost(run)
+            | Report::Ended(run, _) => {
                 tracing::debug!(?run, "a report about an attempt that does not run is ignored");
             }
             Report::NodeLost(node) => {

@@ -58,6 +58,9 @@ pub struct Usage {
 pub enum Report {
     /// An attempt has begun: optional, and at most once, unless the executor [queues](Executor::queues).
     Started(TaskRun),
+    /// An attempt that was [found again](Executor::recover) has run for so many seconds, also while no process was at the run:
+    /// optional, once. Its timeout counts them.
+    RanFor(TaskRun, f64),
     /// What an attempt has used: optional, and at most once, before its end is told.
     Used(TaskRun, Usage),
     /// An attempt has ended.
@@ -128,6 +131,12 @@ pub trait Executor: Send {
     /// running is no error: it may just have ended. The error of the returned future is [`crate::Error::Executor`], if they
     /// cannot be stopped.
     fn cancel(&mut self, runs: &[TaskRun]) -> Stopping;
+
+    /// Whether attempts go on without this process, so that the executor of a later one can [find](Executor::recover) them. They
+    /// are then left alone when the run ends because it cannot be recorded, or the executor is [broken](Report::Broken). Default: no.
+    fn survives(&self) -> bool {
+        false
+    }
 
     /// Whether attempts may begin later than told. Such an executor reports [`Report::Started`] once for every
     /// attempt that it begins: timeouts count from there, and attempts that have not begun are cancelled when nothing

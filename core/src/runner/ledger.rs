@@ -1,11 +1,14 @@
 //! What is kept of a run: the engine's records for the report, and the journal.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::attempts::Attempts;
 use super::replay::Replay;
 use super::{RunEnd, Usage};
-use crate::engine::{Engine, Record, State, TaskRun};
+use crate::engine::{Engine, Event, Record, State, TaskRun};
 use crate::journal::{Entry, Journal, Snapshot, StepEntry, Torn, digest, wall_ms};
 use crate::policy::Placer;
 use crate::{Error, Instance, Result};
@@ -20,7 +23,12 @@ pub(super) struct Ledger {
     reasons: Vec<(TaskRun, String)>,
     /// What attempts used that ended since then.
     usage: Vec<(TaskRun, Usage)>,
+    /// When the oldest entry is to be handed on that nothing follows from.
+    due: Option<Instant>,
 }
+
+/// Longest time that such an entry waits for another.
+const LATER: Duration = Duration::from_millis(20);
 
 /// A run as its journal has left it.
 #[derive(Debug)]
@@ -31,7 +39,13 @@ pub(super) struct Past {
 
 impl Ledger {
     pub(super) fn new(journal: Option<Journal>, keep_records: bool) -> Self {
-        Self { journal, records: keep_records.then(Vec::new), reasons: Vec::new(), usage: Vec::new() }
+        Self {
+            journal,
+            records: keep_records.then(Vec::new),
+            reasons: Vec::new(),
+            usage: Vec::new(),
+            due: None,
+        }
     }
 
     /// Whether the engine has to keep records.
@@ -80,24 +94,51 @@ impl Ledger {
         self.journal.is_some()
     }
 
-    /// Keeps the engine's latest records. Only when this has returned may its commands be carried out.
+    /// Keeps the engine's latest records. Only when this has returned may its `commands` be carried out.
     ///
     /// # Errors
     /// [`Error::NotRecorded`].
-    pub(super) fn keep<P: Placer>(&mut self, engine: &mut Engine<P>) -> Result<()> {
+    pub(super) fn keep<P: Placer>(&mut self, engine: &mut Engine<P>, has_commands: bool) -> Result<()> {
         if !self.is_on() {
             return Ok(());
         }
         let records = engine.take_records();
         if let Some(journal) = &mut self.journal {
             for record in records.iter().filter(|r| !r.events.is_empty() || !r.decisions.is_empty()) {
+                let may_wait = !has_commands && is_minor(record);
                 let mut entry = StepEntry::new(record, std::mem::take(&mut self.reasons));
                 entry.usage = std::mem::take(&mut self.usage);
-                journal.append(&Entry::Step(entry))?;
+                let entry = Entry::Step(entry);
+                if may_wait {
+                    journal.append_later(&entry)?;
+                } else {
+                    journal.append(&entry)?;
+                }
             }
+            let waits = journal.has_unwritten();
+            self.due = waits.then(|| self.due.unwrap_or_else(|| Instant::now() + LATER));
         }
         if let Some(kept) = &mut self.records {
             kept.extend(records);
+        }
+        Ok(())
+    }
+
+    /// When [`Ledger::flush`] is to be called.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Hands on what waits, if it has waited long enough.
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`].
+    pub(super) fn flush(&mut self) -> Result<()> {
+        if let Some(journal) = self.journal.as_mut()
+            && self.due.is_some_and(|due| due <= Instant::now())
+        {
+            self.due = None;
+            journal.flush()?;
         }
         Ok(())
     }
@@ -133,4 +174,10 @@ impl Ledger {
     pub(super) fn take_records(&mut self) -> Vec<Record> {
         self.records.take().unwrap_or_default()
     }
+}
+
+/// Whether a run that goes on without this record is as good: it then finds out itself which attempts have begun.
+fn is_minor(record: &Record) -> bool {
+    let is_minor = |event: &Event| matches!(event, Event::Started(_) | Event::Tick);
+    record.decisions.is_empty() && record.events.iter().all(is_minor)
 }

@@ -106,7 +106,7 @@ impl<P: Placer> Runner<P> {
     /// Runs the job to its end. Needs a tokio runtime with timers.
     ///
     /// Failed tasks are no error of the run: see [`RunReport::failures`]. After an error, all that still ran was
-    /// cancelled. If the future is dropped, stopping what runs is up to the executor.
+    /// cancelled, unless another run can go on with it: see [`Executor::survives`]. If the future is dropped, stopping what runs is up to the executor.
     ///
     /// # Errors
     /// [`Error::Executor`] if the executor cannot go on, [`Error::BadDecision`] if the policy places a task where
@@ -124,7 +124,9 @@ impl<P: Placer> Runner<P> {
         match run.drive().await {
             Ok(end) => Ok(run.report(end)),
             Err(error) => {
-                run.abandon().await;
+                if !run.may_be_left(&error) {
+                    run.abandon().await;
+                }
                 Err(error)
             }
         }

@@ -276,7 +276,11 @@ fn check_log(job: &JobGraph, log: &[Said]) -> Result<(), String> {
     for (at, said) in log.iter().enumerate() {
         match said {
             Said::Report(
-                Report::Started(run) | Report::Used(run, _) | Report::Lost(run) | Report::Ended(run, _),
+                Report::Started(run)
+                | Report::RanFor(run, _)
+                | Report::Used(run, _)
+                | Report::Lost(run)
+                | Report::Ended(run, _),
             ) if !log[..at].contains(&Said::Start(*run)) => {
                 return Err(format!("{} is reported, but was not started", show(*run)));
             }

@@ -228,7 +228,7 @@ tasks:
         assert_eq!(demand.other["licence"], 1.0);
         let run = a.run.as_deref().unwrap();
         assert_eq!(run.command, ["sh", "-c", "echo $HOME"]);
-        assert_eq!((run.retries, run.retry_delay, run.timeout), (2, Some(1.5), Some(600.0)));
+        assert_eq!((run.retries, run.retry_delay, run.timeout), (Some(2), Some(1.5), Some(600.0)));
         let variables: Vec<_> = run.env.iter().map(|(name, value)| (&**name, &**value)).collect();
         assert_eq!(variables, [("THREADS", "4"), ("MODE", "fast"), ("DEBUG", "true")]);
         assert_eq!(run.directory.as_deref(), Some("sub"));

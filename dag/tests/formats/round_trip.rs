@@ -229,7 +229,8 @@ fn execution() -> impl Strategy<Value = Execution> {
     let directory = prop::option::of(name());
     let timeout = prop::option::of(1e-3..1e9);
     let delay = prop::option::of(0.0..1e6);
-    (command, env, directory, 0_u32..4, retry(), delay, timeout).prop_map(
+    let retries = prop::option::of(0_u32..4);
+    (command, env, directory, retries, retry(), delay, timeout).prop_map(
         |(command, env, directory, retries, retry, retry_delay, timeout)| Execution {
             command,
             env,

@@ -84,7 +84,9 @@ impl Predictor {
         for ((task, features), ran) in job.tasks().zip(Features::of_job(job)).zip(&report.tasks) {
             if let (TaskOutcome::Succeeded, Some(node)) = (&ran.outcome, ran.node) {
                 let features = features.on(cluster.node(node), &task.kind);
-                self.observe(&task.kind, features, (ran.finish - ran.start).max(0.0))?;
+                // What a task ran while no process was at the run is in what its own process told alone.
+                let seconds = ran.usage.map_or(ran.finish - ran.start, |usage| usage.seconds);
+                self.observe(&task.kind, features, seconds.max(0.0))?;
                 learnt += 1;
             }
         }

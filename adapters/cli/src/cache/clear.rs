@@ -9,9 +9,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use blake3::Hash;
 use serde::Serialize;
 
-use super::store::{Record, Store};
+use super::store::{Record, Store, Written, read_tree};
+use super::tree::Tree;
 use crate::error::{Error, Result};
 
 /// Contents that are younger may belong to a record that is about to be written.
@@ -120,11 +122,22 @@ fn records(folder: &Path) -> io::Result<Vec<Kept>> {
     for (path, file) in files(&folder.join("records"))? {
         let read = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
         // What makes no sense names nothing.
-        let outputs = read
-            .map_or(Vec::new(), |record| record.outputs.into_iter().map(|written| written.hash).collect());
+        let outputs = read.map_or(Vec::new(), |record| contents(folder, record));
         records.push(Kept { path, written: file.modified()?, outputs });
     }
     Ok(records)
+}
+
+/// The hashes of all that a record names, with what is in folders.
+fn contents(folder: &Path, record: Record) -> Vec<String> {
+    let mut hashes = Vec::new();
+    for Written { hash, is_folder, .. } in record.outputs {
+        let list = Hash::from_hex(&hash).ok().filter(|_| is_folder).zip(object(folder, &hash));
+        let tree = list.and_then(|(hash, object)| read_tree(&object, &hash));
+        hashes.extend(tree.iter().flat_map(Tree::files).map(|hash| hash.to_hex().to_string()));
+        hashes.push(hash);
+    }
+    hashes
 }
 
 /// Where the contents of this hash are.

@@ -23,6 +23,7 @@ use super::parts::Parts;
 pub(crate) struct Cached {
     shared: Arc<Shared>,
     queues: bool,
+    survives: bool,
     /// What the executor inside reports to, from the first call on.
     proxy: Option<Reports>,
     /// Looks under way at once at most.
@@ -47,11 +48,11 @@ struct Attempts {
 impl Cached {
     /// Around `inside`; `hits` counts the tasks that did not run.
     pub(crate) fn new(inside: Box<dyn Executor>, cache: Cache, hits: Arc<AtomicUsize>) -> Self {
-        let queues = inside.queues();
+        let (queues, survives) = (inside.queues(), inside.survives());
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let (inside, attempts) = (AsyncMutex::new(inside), Mutex::default());
         let shared = Arc::new(Shared { inside, cache, attempts, hits });
-        Self { shared, queues, proxy: None, looks: Arc::new(Semaphore::new(2 * threads)) }
+        Self { shared, queues, survives, proxy: None, looks: Arc::new(Semaphore::new(2 * threads)) }
     }
 
     fn proxy(&mut self, reports: &Reports) -> Reports {
@@ -207,6 +208,10 @@ impl Executor for Cached {
 
     fn queues(&self) -> bool {
         self.queues
+    }
+
+    fn survives(&self) -> bool {
+        self.survives
     }
 }
 

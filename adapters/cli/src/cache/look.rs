@@ -10,6 +10,7 @@ use mdts_dag::{JobGraph, TaskId};
 
 use super::parts::Parts;
 use super::store::{self, Record, Store, Written};
+use super::tree::{Extra, Tree};
 use crate::error::Result;
 
 /// A cache for the tasks that run in one folder.
@@ -43,6 +44,7 @@ pub(crate) struct Lacking {
     pub(crate) name: String,
     hash: Hash,
     mode: u32,
+    is_folder: bool,
 }
 
 /// Why a task runs.
@@ -114,19 +116,44 @@ impl Cache {
     /// The outputs against those of the record.
     fn compare(&self, record: &Record, stop: &AtomicBool) -> Verdict {
         let mut lacking = Vec::new();
-        for Written { name, hash, mode } in &record.outputs {
+        for Written { name, hash, mode, is_folder } in &record.outputs {
+            let (mode, is_folder) = (*mode, *is_folder);
             let Ok(hash) = Hash::from_hex(hash) else { return Verdict::Runs(Why::NoRecord) };
             let path = self.folder.join(name);
-            let is_as_written = self.store.hashes.of(&path, stop).is_ok_and(|found| found == hash);
-            if is_as_written && store::mode(&path).is_ok_and(|found| found == *mode) {
+            let has_mode = store::mode(&path).is_ok_and(|found| found == mode);
+            let (is_as_written, can_be_had) = if is_folder {
+                self.compare_folder(&path, &hash, stop)
+            } else {
+                (self.store.hashes.of(&path, stop).is_ok_and(|found| found == hash), self.store.has(&hash))
+            };
+            if is_as_written && has_mode {
                 continue;
             }
-            if !self.store.has(&hash) {
+            if !can_be_had {
                 return Verdict::Runs(Why::Output(name.clone()));
             }
-            lacking.push(Lacking { name: name.clone(), hash, mode: *mode });
+            lacking.push(Lacking { name: name.clone(), hash, mode, is_folder });
         }
         Verdict::Current(lacking)
+    }
+
+    /// Whether a folder is as it was written, and whether that can be had again, so that nothing is lost which is not kept
+    /// and which the task had not written.
+    fn compare_folder(&self, path: &Path, hash: &Hash, stop: &AtomicBool) -> (bool, bool) {
+        let found = Tree::read(path, &mut |file| self.store.hashes.of(file, stop));
+        if let Ok(found) = &found
+            && found.to_bytes().is_ok_and(|list| blake3::hash(&list) == *hash)
+        {
+            return (true, self.store.has(hash));
+        }
+        let Some(kept) = self.store.tree(hash) else { return (false, false) };
+        let is_whole = kept.files().all(|hash| self.store.has(&hash));
+        let is_kept = |extra: Extra| matches!(extra, Extra::File(hash) if self.store.has(&hash));
+        let may_go = match found {
+            Ok(found) => found.beyond(&kept).all(is_kept),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        (false, is_whole && may_go)
     }
 
     /// What is not as it was the last time.
@@ -151,7 +178,12 @@ impl Cache {
     pub(super) fn restore(&self, lacking: &[Lacking], stop: &AtomicBool) -> bool {
         lacking.iter().all(|output| {
             let to = self.folder.join(&output.name);
-            let restored = self.store.restore(&output.hash, output.mode, &to, stop);
+            let Lacking { hash, mode, is_folder, .. } = output;
+            let restored = if *is_folder {
+                self.store.restore_folder(hash, *mode, &to, stop)
+            } else {
+                self.store.restore(hash, *mode, &to, stop)
+            };
             restored.unwrap_or_else(|error| {
                 tracing::warn!("{}: cannot be brought back from the cache: {error}", to.display());
                 false
@@ -168,10 +200,16 @@ impl Cache {
         let mut outputs = Vec::with_capacity(parts.outputs.len());
         for name in &parts.outputs {
             let path = self.folder.join(name);
-            let kept = self.store.keep(&path, &stop).and_then(|hash| Ok((hash, store::mode(&path)?)));
-            let (hash, mode) =
-                kept.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-            outputs.push(Written { name: name.clone(), hash: hash.to_hex().to_string(), mode });
+            let is_folder = path.is_dir();
+            let kept = if is_folder {
+                alone(job, name, &parts.outputs).and_then(|()| self.store.keep_folder(&path, &stop))
+            } else {
+                self.store.keep(&path, &stop)
+            };
+            let (hash, mode) = kept
+                .and_then(|hash| Ok((hash, store::mode(&path)?)))
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            outputs.push(Written { name: name.clone(), hash: hash.to_hex().to_string(), mode, is_folder });
         }
         let record = Record { task: job.task(task).name.to_string(), outputs };
         self.store.write_record(&parts.key(), &record)?;
@@ -187,4 +225,17 @@ impl Cache {
         }
         hasher.finalize()
     }
+}
+
+/// That no file of other tasks is in a folder, which would be gone when the folder is brought back. O(files of the job).
+fn alone(job: &JobGraph, folder: &str, own: &[String]) -> io::Result<()> {
+    let is_inside = |name: &str| Path::new(name).starts_with(folder) && name != folder;
+    let other =
+        job.files().iter().find(|file| is_inside(&file.name) && !own.iter().any(|own| **own == *file.name));
+    other.map_or(Ok(()), |file| {
+        Err(io::Error::other(format!(
+            "'{}', of another task, is in it; such a folder is not kept",
+            file.name
+        )))
+    })
 }

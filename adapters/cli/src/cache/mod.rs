@@ -14,6 +14,7 @@ mod hashes;
 mod look;
 mod parts;
 mod store;
+mod tree;
 
 pub(crate) use clear::{Leave, Size, clear, size};
 pub(crate) use executor::Cached;

@@ -105,7 +105,7 @@ mod tests {
                 assert_eq!(command(one) == command(other), i == j, "{one:?} {other:?}");
             }
         }
-        let patient = Execution { retries: 3, timeout: Some(1.0), ..all[0].clone() };
+        let patient = Execution { retries: Some(3), timeout: Some(1.0), ..all[0].clone() };
         assert_eq!(command(&patient), command(&all[0]), "how often it is tried changes nothing");
     }
 }

@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::hashes::{self, Hashes};
+use super::tree::{self, Tree};
 use crate::error::{Error, Result};
 
 const VERSION: &str = "mdts cache 1\n";
@@ -41,10 +42,13 @@ pub(super) struct Record {
 pub(super) struct Written {
     /// As it is declared.
     pub(super) name: String,
-    /// Of its contents.
+    /// Of its contents; of a folder, of the [list](Tree) of them.
     pub(super) hash: String,
     /// Its permissions.
     pub(super) mode: u32,
+    /// Whether it is a folder.
+    #[serde(default)]
+    pub(super) is_folder: bool,
 }
 
 /// The permissions of a file.
@@ -115,8 +119,8 @@ impl Store {
 
     /// Keeps the contents of a file.
     pub(super) fn keep(&self, path: &Path, stop: &AtomicBool) -> io::Result<Hash> {
-        if fs::metadata(path)?.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder; only files are kept"));
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("neither a file nor a folder")); // a pipe might never end
         }
         if let Some(known) = self.hashes.known(path)?.filter(|hash| self.has(hash)) {
             return Ok(known);
@@ -132,6 +136,49 @@ impl Store {
         hash
     }
 
+    /// Keeps a folder with all that is in it.
+    pub(super) fn keep_folder(&self, path: &Path, stop: &AtomicBool) -> io::Result<Hash> {
+        let list = Tree::read(path, &mut |file| self.keep(file, stop))?.to_bytes()?;
+        let hash = blake3::hash(&list);
+        if !self.has(&hash) {
+            let temporary = self.temporary()?;
+            fs::write(&temporary, &list).and_then(|()| self.put(&temporary, &self.object(&hash)))?;
+        }
+        Ok(hash)
+    }
+
+    /// What is in a folder that is kept; `None` if it is not, or damaged.
+    pub(super) fn tree(&self, hash: &Hash) -> Option<Tree> {
+        read_tree(&self.object(hash), hash)
+    }
+
+    /// Puts a folder that is kept in the place of what is there; false if not all of it is kept.
+    pub(super) fn restore_folder(
+        &self,
+        hash: &Hash,
+        mode: u32,
+        to: &Path,
+        stop: &AtomicBool,
+    ) -> io::Result<bool> {
+        let Some(tree) = self.tree(hash) else { return Ok(false) };
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let beside = self.beside(to, "new");
+        fs::create_dir(&beside)?;
+        let built = tree.build(&beside, &mut |hash, mode, at| self.restore(hash, mode, at, stop));
+        let brought = match built {
+            Ok(true) => fs::set_permissions(&beside, fs::Permissions::from_mode(mode))
+                .and_then(|()| tree::exchange(&beside, to))
+                .map(|()| true),
+            other => other,
+        };
+        // What was there before, or what could not be finished.
+        tree::remove(&beside)
+            .or_else(|error| if matches!(brought, Ok(true)) { Err(error) } else { Ok(()) })?;
+        brought
+    }
+
     /// Whether the contents of this hash are kept.
     pub(super) fn has(&self, hash: &Hash) -> bool {
         self.object(hash).is_file()
@@ -144,8 +191,7 @@ impl Store {
         if let Some(folder) = to.parent() {
             fs::create_dir_all(folder)?;
         }
-        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
-        let beside = to.with_file_name(format!(".mdts-{}-{serial}.tmp", std::process::id()));
+        let beside = self.beside(to, "tmp");
         let brought = match fs::copy(&object, &beside) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             copied => copied.and_then(|_| hashes::read(&mut File::open(&beside)?, stop)).and_then(|found| {
@@ -194,6 +240,12 @@ impl Store {
         self.folder.join(kind).join(&hex[..2]).join(&hex[2..])
     }
 
+    /// A name for what is to become this file.
+    fn beside(&self, to: &Path, end: &str) -> PathBuf {
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        to.with_file_name(format!(".mdts-{}-{serial}.{end}", std::process::id()))
+    }
+
     fn temporary(&self) -> io::Result<PathBuf> {
         let folder = self.folder.join("tmp");
         fs::create_dir_all(&folder)?;
@@ -215,6 +267,12 @@ impl Store {
         }
         written
     }
+}
+
+/// The list of a folder in the file of an object; `None` if it is not there, or damaged.
+pub(super) fn read_tree(object: &Path, hash: &Hash) -> Option<Tree> {
+    let bytes = fs::read(object).ok().filter(|bytes| blake3::hash(bytes) == *hash)?;
+    Tree::from_bytes(&bytes)
 }
 
 /// Whether nothing is in a folder but what another process has begun that makes a cache of it.

@@ -98,14 +98,14 @@ fn what_is_no_file_is_not_waited_for() {
     folder.write(
         "flow.yaml",
         "tasks: [{name: a, command: [sh, -c, 'echo x >> trace; mkdir -p out'], inputs: [pipe], outputs: [out]}, \
-         {name: b, command: [sh, -c, 'echo x >> trace; mkdir -p folder'], outputs: [folder]}]",
+         {name: b, command: [sh, -c, 'echo x >> trace; mkdir -p f; test -p f/p || mkfifo f/p'], outputs: [f]}]",
     );
     let made = std::process::Command::new("mkfifo").arg(folder.path("pipe")).status();
     assert!(made.expect("mkfifo runs").success());
     for _ in 0..2 {
         let called = folder.mdts(&["run", "flow.yaml", "--cache", "kept", "--json"]);
         assert_eq!((called.status, called.json()["cached"].as_u64()), (0, Some(0)), "{}", called.stderr);
-        assert!(called.stderr.contains("folder: it is a folder; only files are kept"), "{}", called.stderr);
+        assert!(called.stderr.contains("/f: 'p' is neither file, link nor folder"), "{}", called.stderr);
     }
     assert_eq!(folder.read("trace"), "x\nx\nx\nx\n");
 }
@@ -318,4 +318,62 @@ fn permissions_come_back_with_the_contents() {
     fs::set_permissions(folder.path("tool"), fs::Permissions::from_mode(0o644)).expect("set");
     assert_eq!(folder.json(&RUN)["cached"], 2);
     assert_eq!(modes(), [0o755, 0o600]);
+}
+
+#[test]
+fn folders_come_back_with_all_that_was_in_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let script = "echo x >> trace; mkdir -p out/in/empty; cp in.txt out/a; cp in.txt out/in/b; chmod 750 out/in/b; ln -sf a out/link; \
+                  chmod 555 out/in/empty";
+    let flow = |more: &str| {
+        format!(
+            "tasks:\n  - {{name: a, command: [sh, -c, \"{script}\"], inputs: [in.txt], outputs: [out]}}\n  \
+             - {{name: b, command: [sh, -c, \"cat out/a out/in/b > sum\"], inputs: [out], outputs: [sum]}}\n{more}"
+        )
+    };
+    folder.write("flow.yaml", flow("")).write("in.txt", "one\n");
+    let check = |cached: u64, ran: usize| {
+        let report = folder.json(&RUN);
+        assert_eq!((&report["succeeded"], &report["cached"]), (&report["tasks"], &cached.into()), "{report}");
+        assert_eq!(folder.read("trace").lines().count(), ran);
+        let mode = |name: &str| fs::metadata(folder.path(name)).expect("there").permissions().mode() & 0o777;
+        assert_eq!((mode("out/in/b"), mode("out/in/empty")), (0o750, 0o555));
+        assert_eq!(fs::read_link(folder.path("out/link")).expect("a link"), Path::new("a"));
+        assert_eq!(folder.read("sum"), folder.read("in.txt").repeat(2));
+    };
+    check(0, 1);
+    check(2, 1);
+    // All of it is gone; a file and permissions are changed; a file is gone.
+    fs::rename(folder.path("out"), folder.path("away")).expect("moved");
+    check(2, 1);
+    folder.write("out/a", "spoilt");
+    fs::set_permissions(folder.path("out/in/b"), fs::Permissions::from_mode(0o600)).expect("set");
+    check(2, 1);
+    fs::remove_file(folder.path("out/in/b")).expect("removed");
+    check(2, 1);
+    let left: Vec<_> =
+        fs::read_dir(folder.path("")).expect("read").flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".mdts-")), "{left:?}");
+    // What comes from another input takes the place of what was there, which comes back.
+    folder.write("in.txt", "two\n");
+    check(0, 2);
+    folder.write("in.txt", "one\n");
+    check(2, 2);
+    // What nobody has kept is not thrown away: the task runs.
+    folder.write("out/mine", "notes");
+    check(0, 3);
+    assert_eq!(folder.read("out/mine"), "notes");
+    check(2, 3);
+    // Room is made without losing what a record names.
+    let cache = |more: &[&str]| folder.json(&[&["cache", "kept", "--json"], more].concat());
+    let before = cache(&[]);
+    assert_eq!(cache(&["--keep-size", "1GiB"]), before);
+    fs::remove_file(folder.path("out/a")).expect("removed");
+    check(2, 3);
+    // Another task writes into the folder: to bring it back would take that away.
+    folder.write("flow.yaml", flow("  - {name: c, command: [touch, out/c], after: [a], outputs: [out/c]}\n"));
+    fs::remove_file(folder.path("out/mine")).expect("removed");
+    let told = folder.mdts(&["run", "flow.yaml", "--cache", "other", "--json"]).stderr;
+    assert!(told.contains("'out/c', of another task, is in it; such a folder is not kept"), "{told}");
 }

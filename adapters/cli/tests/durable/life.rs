@@ -95,6 +95,7 @@ fn rules_of_the_command_line_hold_where_the_workflow_has_none() {
         sh("b", "exit 2", ""),
         sh("c", "exit 2", ", retries: 1, retry_on: exit"),
         sh("d", "sleep 9", ", timeout: 0.2"),
+        sh("e", "exit 75", ", retries: 0"),
     ]);
     let args = [&JOURNAL[..], &["--retries", "3", "--retry-on", "75,timeout"]].concat();
     assert_eq!(outcome(&bench, &args)["retried"], 3 + 1 + 3);
@@ -178,4 +179,22 @@ fn a_task_keeps_its_gpu_while_runners_come_and_go() {
     let mut devices = [bench.read("a"), bench.read("b")];
     devices.sort();
     assert_eq!(devices, ["0\n", "1\n"]);
+}
+
+#[test]
+fn a_timeout_counts_what_a_task_ran_while_no_process_was_at_the_run() {
+    let bench = Bench::new(&[sh("long", "touch began; exec sleep 600", ", timeout: 4")]);
+    let run = bench.begin();
+    bench.await_file("began");
+    kill(run);
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    let output = bench.resume().wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8(bench.call(&["log", "run"]).stdout).expect("UTF-8");
+    // The clock of the run stands still while nobody is at it: without what the task ran then, it would have 4 s.
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let failed: Vec<Value> = lines.filter(|line| line["entry"] == "failed").collect();
+    let failed = failed.last().expect("it failed");
+    assert!(failed["reason"].as_str().is_some_and(|why| why.contains("timed out after 4 s")), "{failed}");
+    assert!(failed["now"].as_f64().is_some_and(|now| now < 3.5), "{failed}");
 }

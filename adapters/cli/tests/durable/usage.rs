@@ -44,6 +44,20 @@ fn processor_time_and_memory_of_every_attempt_are_told() {
 }
 
 #[test]
+fn they_are_told_without_a_journal_too() {
+    let hold = "x=$(head -c 67108864 /dev/zero | tr \\\\0 x); echo ${#x}";
+    let bench = Bench::new(&[sh("hold", hold, "")]);
+    let report = json(&bench.call(&["run", "flow.yaml", "--json"]));
+    let number = |key: &str| report[key].as_f64().unwrap_or_else(|| panic!("{key} in {report}"));
+    assert!(number("tasks_cpu_seconds") > 0.0, "{report}");
+    assert!((64.0..1000.0).contains(&number("tasks_peak_memory_mib")), "{report}");
+    // What is smaller than mdts itself is not known.
+    let small = Bench::new(&[sh("small", "true", "")]);
+    let report = json(&small.call(&["run", "flow.yaml", "--json"]));
+    assert!(report["tasks_cpu_seconds"].is_f64() && report["tasks_peak_memory_mib"].is_null(), "{report}");
+}
+
+#[test]
 fn the_end_that_is_forecast_in_the_middle_is_about_right() {
     // Twenty sleeps of a second on four nodes, said to take half a second each: five rounds. What is shown after two of
     // them, at the pace of what is done, is within a fifth of the whole.

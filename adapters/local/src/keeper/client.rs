@@ -2,25 +2,27 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, BufReader};
+use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mdts_core::engine::{JobId, TaskRun};
-use mdts_core::runner::Usage;
 use mdts_dag::TaskId;
 use rustc_hash::{FxHashMap, FxHashSet};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::Signal;
+use tokio::io::Interest;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::protocol::{Ending, PATIENCE, Reply, Request, VERSION, receive, send};
+use super::protocol::{Ended, Ending, Incoming, PATIENCE, Reply, Request, VERSION, encode, receive, send};
 use super::register::{self, Known};
 use super::{COMPLAINTS, SOCKET};
 use crate::care::signal_group;
@@ -34,20 +36,27 @@ const LONG: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(crate) struct Keeper {
     folder: PathBuf,
-    socket: Mutex<UnixStream>,
-    waiting: Arc<Mutex<Waiting>>,
+    line: Mutex<Line>,
+    waiting: Mutex<Waiting>,
     /// Whether the keeper was there already, with the tasks of an earlier runner.
     is_old: bool,
+}
+
+/// The connection itself, which nobody waits at.
+#[derive(Debug)]
+struct Line {
+    socket: UnixStream,
+    incoming: Incoming,
+    /// Nobody looks for replies yet.
+    is_unwatched: bool,
 }
 
 /// Who waits for what.
 #[derive(Debug, Default)]
 struct Waiting {
-    ends: FxHashMap<TaskRun, oneshot::Sender<Ending>>,
-    /// What attempts used that have ended, until it is asked for.
-    used: FxHashMap<TaskRun, Usage>,
+    ends: FxHashMap<TaskRun, oneshot::Sender<Ended>>,
     /// Ends for which nobody waits so far.
-    unclaimed: FxHashMap<TaskRun, Ending>,
+    unclaimed: FxHashMap<TaskRun, Ended>,
     releases: FxHashMap<TaskRun, oneshot::Sender<Option<u32>>>,
     is_over: bool,
 }
@@ -55,8 +64,8 @@ struct Waiting {
 /// What became of an attempt of an earlier runner.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// Its end will come, or is there.
-    Ends(oneshot::Receiver<Ending>),
+    /// Its end will come, or is there; the seconds that it has run, if it runs.
+    Ends(oneshot::Receiver<Ended>, Option<f64>),
     /// Nobody knows how it ended.
     Gone,
 }
@@ -76,12 +85,30 @@ impl Keeper {
             }
         };
         let is_old = child.is_none();
-        let waiting = Arc::new(Mutex::new(Waiting::default()));
-        let (replies, heard, within) = (socket.try_clone()?, waiting.clone(), folder.clone());
-        std::thread::Builder::new()
-            .name("mdts-keeper".to_owned())
-            .spawn(move || listen(&replies, &heard, &within, child))?;
-        Ok(Self { folder, socket: Mutex::new(socket), waiting, is_old })
+        if let Some(mut child) = child {
+            // So that no zombie stays; how it ended does not matter.
+            std::thread::Builder::new().name("mdts-keeper".to_owned()).spawn(move || drop(child.wait()))?;
+        }
+        socket.set_nonblocking(true)?;
+        let line = Mutex::new(Line { socket, incoming: Incoming::default(), is_unwatched: true });
+        Ok(Self { folder, line, waiting: Mutex::default(), is_old })
+    }
+
+    /// Hears what the keeper says from now on, within a tokio runtime. Only the first call does something.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub(crate) fn listen(self: &Arc<Self>) -> io::Result<()> {
+        let mut line = self.line();
+        if std::mem::take(&mut line.is_unwatched) {
+            let socket = tokio::net::UnixStream::from_std(line.socket.try_clone()?)?;
+            tokio::spawn(listen(Arc::downgrade(self), socket));
+        }
+        Ok(())
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the keeper is gone.
@@ -90,50 +117,43 @@ impl Keeper {
     }
 
     /// Starts a process; how it ends comes through the channel, which is closed if the keeper dies.
-    pub(crate) fn launch(&self, launch: Launch) -> oneshot::Receiver<Ending> {
+    pub(crate) fn launch(&self, launch: Launch) -> oneshot::Receiver<Ended> {
         let ends = self.await_end(launch.run);
         let run = launch.run;
         match self.ask(&Request::Launch(launch.into())) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                lock(&self.waiting).claim(run, Ending::Refused(silence(&self.folder).to_string()));
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                let ending = Ending::Refused(silence(&self.folder).to_string());
+                lock(&self.waiting).claim(run, Ended { ending, usage: None });
             }
-            // It was killed: the channel is closed.
-            Err(_) => drop(lock(&self.waiting).ends.remove(&run)),
+            // It was killed: the channels are closed.
+            Err(_) => self.lose(),
         }
         ends
     }
 
-    fn await_end(&self, run: TaskRun) -> oneshot::Receiver<Ending> {
+    fn await_end(&self, run: TaskRun) -> oneshot::Receiver<Ended> {
         let (sender, receiver) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
-        if let Some(ending) = waiting.unclaimed.remove(&run) {
-            sender.send(ending).ok(); // the receiver is here
+        if let Some(ended) = waiting.unclaimed.remove(&run) {
+            sender.send(ended).ok(); // the receiver is here
         } else if !waiting.is_over {
             waiting.ends.insert(run, sender);
         }
         receiver
     }
 
-    /// What an attempt used that has ended.
-    pub(crate) fn used(&self, run: TaskRun) -> Option<Usage> {
-        lock(&self.waiting).used.remove(&run)
-    }
-
-    /// Ends an attempt with all that it started; `ends` is what its launch gave. Tells how it ended if it had done so before it
-    /// was asked to.
+    /// Ends an attempt with all that it started; `ends` is what its launch gave. Gives how it ended, if that is known, and
+    /// whether it had done so before it was asked to.
     pub(crate) async fn end(
         &self,
         run: TaskRun,
-        ends: oneshot::Receiver<Ending>,
+        ends: oneshot::Receiver<Ended>,
         grace: Duration,
-    ) -> Option<Ending> {
+    ) -> (Option<Ended>, bool) {
         match self.release(run).await {
-            Some(number) => {
-                self.outlast(run, number, ends, grace).await;
-                None
-            }
-            None => timeout(PATIENCE, ends).await.ok()?.ok(),
+            Some(number) => (self.outlast(run, number, ends, grace).await, false),
+            None => (timeout(PATIENCE, ends).await.ok().and_then(Result::ok), true),
         }
     }
 
@@ -152,41 +172,99 @@ impl Keeper {
         Some(number)
     }
 
-    async fn outlast(&self, run: TaskRun, number: u32, ends: oneshot::Receiver<Ending>, grace: Duration) {
+    async fn outlast(
+        &self,
+        run: TaskRun,
+        number: u32,
+        ends: oneshot::Receiver<Ended>,
+        grace: Duration,
+    ) -> Option<Ended> {
         // Both at once: the leader stays in its group until it is waited for.
         let mut group = Group::led_by(number);
         let ((), ended) = tokio::join!(group.outlast(grace), timeout(grace + PATIENCE, ends));
         tracing::debug!(?run, ?ended, "cancelled");
         self.ask(&Request::Gone(run)).ok(); // an error says that the keeper is dead
+        ended.ok()?.ok()
     }
 
     fn ask(&self, request: &Request) -> io::Result<()> {
-        // The keeper never waits for the runner, as a thread of its own hears its replies: this is soon done.
-        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = send(&mut *socket, request);
-        if asked.is_err() {
-            socket.shutdown(Shutdown::Both).ok(); // half of a request is of no use
+        let bytes = encode(request)?;
+        let mut line = self.line();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let asked = match line.socket.write(rest) {
+                Ok(written) => {
+                    rest = &rest[written..];
+                    Ok(())
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.await_room(&mut line),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = asked {
+                line.socket.shutdown(Shutdown::Both).ok(); // half of a request is of no use
+                return Err(error);
+            }
         }
-        asked
+        Ok(())
+    }
+
+    /// Waits until the keeper listens again. As it may wait itself until its replies are heard, that is done meanwhile.
+    fn await_room(&self, line: &mut Line) -> io::Result<()> {
+        let patience = Timespec { tv_sec: LONG.as_secs().cast_signed(), tv_nsec: 0 };
+        let mut polled = [PollFd::new(&line.socket, PollFlags::IN | PollFlags::OUT)];
+        if retry_on_intr(|| poll(&mut polled, Some(&patience)))? == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.hear(line)
+    }
+
+    /// Hears what the keeper has said so far; an error at its end.
+    fn hear(&self, line: &mut Line) -> io::Result<()> {
+        loop {
+            let may_be_more = match line.incoming.fill(&line.socket) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                filled => filled?,
+            };
+            let mut waiting = lock(&self.waiting);
+            while let Some(reply) = line.incoming.next()? {
+                waiting.take(reply);
+            }
+            if !may_be_more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The keeper is gone.
+    fn lose(&self) {
+        if !lock(&self.waiting).is_over {
+            kill_orphans(&self.folder); // it was killed
+        }
+        *lock(&self.waiting) = Waiting { is_over: true, ..Waiting::default() };
     }
 
     /// What became of these attempts of an earlier runner, in their order. Nothing of any other attempt, nor of those
     /// that are gone, runs any more when this returns.
     pub(crate) async fn find(self: &Arc<Self>, runs: &[TaskRun], grace: Duration) -> io::Result<Vec<Found>> {
         let known = register::read(&self.folder)?;
-        lock(&self.waiting).used = register::usage(&self.folder).unwrap_or_default();
+        let used = register::usage(&self.folder).unwrap_or_default();
         let (mut found, mut strays) = (Vec::new(), Vec::new());
         for run in runs {
             found.push(match known.get(run) {
                 Some(Known::Ended(ending)) => {
-                    lock(&self.waiting).unclaimed.insert(*run, ending.clone());
-                    Found::Ends(self.await_end(*run))
+                    let ended = Ended { ending: ending.clone(), usage: used.get(run).copied() };
+                    lock(&self.waiting).unclaimed.insert(*run, ended);
+                    Found::Ends(self.await_end(*run), None)
                 }
-                Some(Known::Running(_)) if self.is_old => Found::Ends(self.await_end(*run)),
+                Some(Known::Running(process)) if self.is_old => {
+                    Found::Ends(self.await_end(*run), process.ran_for())
+                }
                 Some(Known::Running(_) | Known::Released(_)) | None => Found::Gone,
             });
         }
-        let kept = runs.iter().zip(&found).filter(|(_, found)| matches!(found, Found::Ends(_)));
+        let kept = runs.iter().zip(&found).filter(|(_, found)| matches!(found, Found::Ends(..)));
         let kept: FxHashSet<TaskRun> = kept.map(|(run, _)| *run).collect();
         for (run, known) in known.iter().filter(|(run, _)| !kept.contains(run)) {
             if let Some(group) = known.group() {
@@ -195,7 +273,7 @@ impl Keeper {
                 let (keeper, run) = (self.clone(), *run);
                 strays.push(tokio::spawn(async move {
                     match keeper.release(run).await {
-                        Some(number) => keeper.outlast(run, number, ends, grace).await,
+                        Some(number) => drop(keeper.outlast(run, number, ends, grace).await),
                         None => Group::led_by(group).end(grace).await, // an earlier keeper had it
                     }
                 }));
@@ -223,9 +301,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        lock(&self.waiting).is_over = true;
-        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
-        socket.shutdown(Shutdown::Both).ok(); // an error says that the keeper is gone
+        self.line().socket.shutdown(Shutdown::Both).ok(); // an error says that the keeper is gone
     }
 }
 
@@ -234,38 +310,40 @@ fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
 }
 
 impl Waiting {
-    fn claim(&mut self, run: TaskRun, ending: Ending) {
-        match self.ends.remove(&run) {
-            Some(waits) => drop(waits.send(ending)), // an error says that it was cancelled
-            None => drop(self.unclaimed.insert(run, ending)),
-        }
-    }
-}
-
-/// Hears the keeper's replies until it is gone.
-fn listen(replies: &UnixStream, waiting: &Mutex<Waiting>, folder: &Path, child: Option<Child>) {
-    let mut replies = BufReader::new(replies);
-    while let Ok(reply) = receive(&mut replies) {
-        let mut waiting = lock(waiting);
+    fn take(&mut self, reply: Reply) {
         match reply {
             Reply::Hello { .. } => {}
-            Reply::Ended(run, ending, usage) => {
-                waiting.used.extend(usage.map(|usage| (run, usage)));
-                waiting.claim(run, ending);
-            }
+            Reply::Ended(run, ending, usage) => self.claim(run, Ended { ending, usage }),
             Reply::Released(run, number) => {
-                if let Some(waits) = waiting.releases.remove(&run) {
+                if let Some(waits) = self.releases.remove(&run) {
                     waits.send(number).ok(); // an error says that nobody waits any more
                 }
             }
         }
     }
-    if !lock(waiting).is_over {
-        kill_orphans(folder); // the keeper was killed
+
+    fn claim(&mut self, run: TaskRun, ended: Ended) {
+        match self.ends.remove(&run) {
+            Some(waits) => drop(waits.send(ended)), // an error says that it was cancelled
+            None => drop(self.unclaimed.insert(run, ended)),
+        }
     }
-    *lock(waiting) = Waiting { is_over: true, ..Waiting::default() };
-    if let Some(mut child) = child {
-        child.wait().ok(); // so that no zombie stays; how it ended does not matter
+}
+
+/// Hears the keeper's replies until it is gone, or nobody needs it any more.
+async fn listen(keeper: Weak<Keeper>, socket: tokio::net::UnixStream) {
+    loop {
+        let ready = socket.readable().await;
+        let Some(keeper) = keeper.upgrade() else { return };
+        let heard = ready.and_then(|()| {
+            socket.try_io(Interest::READABLE, || {
+                keeper.hear(&mut keeper.line())?;
+                Err::<(), _>(io::ErrorKind::WouldBlock.into()) // all that was there is heard
+            })
+        });
+        if heard.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+            return keeper.lose();
+        }
     }
 }
 

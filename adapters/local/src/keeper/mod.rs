@@ -15,7 +15,7 @@ mod register;
 mod server;
 
 pub(crate) use client::{Found, Keeper};
-pub(crate) use protocol::Ending;
+pub(crate) use protocol::{Ended, Ending};
 pub use server::keep;
 
 /// Whether a keeper has worked, or works, in this folder.

@@ -118,6 +118,12 @@ pub(super) struct Process {
 }
 
 impl Process {
+    /// Seconds since it began, if that was since the machine was started.
+    pub(super) fn ran_for(self) -> Option<f64> {
+        let ticks = ticks_now().checked_sub(self.from).filter(|_| self.is_of_this_boot)?;
+        Some(ticks as f64 / TICKS_PER_SECOND as f64)
+    }
+
     /// Whether it, or some of the group that it leads, may still run.
     pub(super) fn is_alive(self) -> bool {
         if !self.is_of_this_boot {
@@ -227,10 +233,12 @@ fn boot() -> String {
     if id.is_empty() { "-".to_owned() } else { id.to_owned() }
 }
 
+const TICKS_PER_SECOND: u64 = 100;
+
 /// Hundredths of a second since the machine was started, as the system counts the start of processes.
 pub(super) fn ticks_now() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
-    now.tv_sec as u64 * 100 + now.tv_nsec as u64 / 10_000_000
+    now.tv_sec as u64 * TICKS_PER_SECOND + now.tv_nsec as u64 / (1_000_000_000 / TICKS_PER_SECOND)
 }
 
 /// When a process began, from its `/proc/NUMBER/stat`: the twentieth number behind the name in brackets.

@@ -154,3 +154,27 @@ fn an_entry_that_does_not_fit_leaves_no_trace() -> Result<()> {
     assert_eq!(read(memory.bytes())?, (4, None));
     Ok(())
 }
+
+#[test]
+fn what_may_wait_is_handed_on_with_what_follows() -> Result<()> {
+    let memory = Memory::new();
+    let instance = instances(0)?[0].1.clone();
+    let mut journal = memory.create(&instance, Durability::Process)?;
+    let begin = memory.bytes().len();
+    journal.append_later(&entry(1))?;
+    journal.append_later(&entry(2))?;
+    assert!(journal.has_unwritten() && memory.bytes().len() == begin);
+    journal.append(&entry(3))?;
+    assert!(!journal.has_unwritten());
+    assert_eq!(read(memory.bytes())?, (3, None), "in their order");
+    journal.append_later(&entry(4))?;
+    journal.flush()?;
+    assert_eq!((read(memory.bytes())?.0, memory.bytes().len() as u64), (4, journal.bytes()));
+    // What does not fit is not there, nor is what waited for it.
+    let full = memory.bytes();
+    memory.look().room = full.len() + 20;
+    journal.append_later(&entry(5))?;
+    assert!(journal.append(&entry(6)).is_err() && !journal.has_unwritten());
+    assert_eq!(memory.bytes(), full);
+    Ok(())
+}

@@ -36,10 +36,16 @@ struct Bench {
     instance: Arc<Instance>,
     /// How often each task has succeeded.
     done: Arc<Mutex<Vec<u32>>>,
+    /// Why the first attempts fail.
+    reason: String,
 }
 
 impl Bench {
     fn new() -> Result<Self> {
+        Self::with_reason("the first time")
+    }
+
+    fn with_reason(reason: &str) -> Result<Self> {
         let mut job = JobGraph::builder("bench");
         for i in 0..TASKS {
             let task = job.task(Task::new(format!("t{i}")).seconds(1.0).retries(1))?;
@@ -50,17 +56,17 @@ impl Bench {
         let job = Arc::new(job.build()?);
         let cluster = Arc::new(Cluster::identical(3, SlotModel::Exclusive)?);
         let instance = Arc::new(Instance::new(job.freeze().into(), cluster, DataModel::Edges)?);
-        Ok(Self { job, instance, done: Arc::new(Mutex::new(vec![0; TASKS])) })
+        Ok(Self { job, instance, done: Arc::new(Mutex::new(vec![0; TASKS])), reason: reason.to_owned() })
     }
 
     fn executor(&self) -> impl crate::runner::Executor {
-        let done = self.done.clone();
+        let (done, reason) = (self.done.clone(), self.reason.clone());
         FnExecutor::new(move |assignment| {
-            let done = done.clone();
+            let (done, reason) = (done.clone(), reason.clone());
             async move {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 if assignment.run.task.index().is_multiple_of(10) && assignment.run.attempt == 1 {
-                    return Outcome::Failure("the first time".to_owned());
+                    return Outcome::Failure(reason);
                 }
                 done.lock().expect("whole")[assignment.run.task.index()] += 1;
                 Outcome::Success
@@ -86,23 +92,62 @@ impl Bench {
     }
 }
 
+/// Offsets behind the manifest and behind every further record.
+fn ends_of_records(memory: &Memory) -> Result<Vec<usize>> {
+    let mut reader = memory.reader()?;
+    let mut ends = vec![reader.offset() as usize];
+    while reader.next()?.is_some() {
+        ends.push(reader.offset() as usize);
+    }
+    Ok(ends)
+}
+
+/// A run whose journal was cut goes on: what is recorded as done does not run again, all else does.
+async fn goes_on(bytes: &[u8], reason: &str) -> Result<()> {
+    let (memory, bench, cut) = (Memory::holding(bytes.to_vec()), Bench::with_reason(reason)?, bytes.len());
+    let standing = bench.standing(&memory)?;
+    let before: Vec<Phase> = bench.job.task_ids().map(|task| standing.phase(task)).collect();
+    let report = bench.resume(&memory).await?;
+    assert!(report.is_success(), "cut at {cut}");
+    assert_eq!(report.done_before, before.iter().filter(|phase| **phase == Phase::Done).count());
+    let done = bench.done.lock().expect("whole");
+    for (task, phase) in before.iter().enumerate() {
+        assert_eq!(done[task], u32::from(*phase != Phase::Done), "cut at {cut}, t{task}");
+    }
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_goes_on_from_wherever_its_journal_was_cut() -> Result<()> {
     let memory = Memory::new();
     let first = Bench::new()?;
     assert!(first.run(&memory).await?.is_success());
     let bytes = memory.bytes();
-    for cut in (400..=bytes.len()).rev().step_by(37) {
-        let memory = Memory::holding(bytes[..cut].to_vec());
-        let bench = Bench::new()?;
-        let Ok(standing) = bench.standing(&memory) else { continue }; // cut in the manifest
-        let before: Vec<Phase> = bench.job.task_ids().map(|task| standing.phase(task)).collect();
-        let report = bench.resume(&memory).await?;
-        assert!(report.is_success(), "cut at {cut}");
-        assert_eq!(report.done_before, before.iter().filter(|phase| **phase == Phase::Done).count());
-        let done = bench.done.lock().expect("whole");
-        for (task, phase) in before.iter().enumerate() {
-            assert_eq!(done[task], u32::from(*phase != Phase::Done), "cut at {cut}, t{task}");
+    for cut in ends_of_records(&memory)?[0]..=bytes.len() {
+        goes_on(&bytes[..cut], "the first time").await?;
+    }
+    Ok(())
+}
+
+/// Its state is that of the last whole record at every byte, and it goes on from there, tried beside the ends of records.
+#[tokio::test(start_paused = true)]
+async fn a_longer_journal_may_be_cut_at_every_byte_of_its_last_64_kib() -> Result<()> {
+    let (memory, reason) = (Memory::new(), "for long reasons ".repeat(800));
+    let first = Bench::with_reason(&reason)?;
+    assert!(first.run(&memory).await?.is_success());
+    let (bytes, ends) = (memory.bytes(), ends_of_records(&memory)?);
+    assert!(bytes.len() > (64 << 10) + ends[0], "{} bytes", bytes.len());
+    let (mut whole, mut expected) = (usize::MAX, None);
+    for cut in bytes.len() - (64 << 10)..=bytes.len() {
+        let standing = first.standing(&Memory::holding(bytes[..cut].to_vec()))?;
+        let records = ends.partition_point(|end| *end <= cut);
+        if whole != records {
+            whole = records;
+            expected = Some(first.standing(&Memory::holding(bytes[..ends[records - 1]].to_vec()))?);
+        }
+        assert_eq!(Some(standing.state()), expected.as_ref().map(Standing::state), "cut at {cut}");
+        if ends.iter().any(|end| end.abs_diff(cut) <= 1) {
+            goes_on(&bytes[..cut], &reason).await?;
         }
     }
     Ok(())

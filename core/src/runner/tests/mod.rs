@@ -17,6 +17,8 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::engine::{State, Step, TaskRun};
+use crate::journal::Durability;
+use crate::journal::tests::Memory;
 use crate::{Cluster, Decisions, Error, Instance, NodeId, Placer, Result, SlotModel};
 
 /// Places each ready task on the node with the fewest tasks.
@@ -288,6 +290,7 @@ struct Scripted {
     on_start: Vec<Vec<Report>>,
     fail_at: Option<usize>,
     hang: bool,
+    survives: bool,
     cancelled: Arc<AtomicUsize>,
 }
 
@@ -311,6 +314,10 @@ impl Executor for Scripted {
         self.cancelled.fetch_add(runs.len(), Ordering::Relaxed);
         Box::pin(std::future::ready(Ok(())))
     }
+
+    fn survives(&self) -> bool {
+        self.survives
+    }
 }
 
 fn run(task: u32, attempt: u32) -> TaskRun {
@@ -330,6 +337,23 @@ async fn an_executor_that_fails_ends_the_run_and_the_rest_is_cancelled() -> Resu
     let error = Runner::new(job, instance, Spread).run(&mut executor).await;
     assert_eq!(error.err().map(|e| e.to_string()), Some("executor: no disk left".to_owned()));
     assert_eq!(executor.cancelled.load(Ordering::Relaxed), 2, "b, and c whose start failed");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_another_run_can_find_again_is_left_alone_after_a_failure() -> Result<()> {
+    for (has_journal, cancelled) in [(true, 0), (false, 2)] {
+        let lines: &[(&str, &[&str])] = &[("a", &[]), ("b", &[]), ("c", &["a"])];
+        let (job, instance) = job(lines, |t| t)?;
+        let on_start = vec![vec![ended(0, 1)]];
+        let mut executor = Scripted { on_start, fail_at: Some(1), survives: true, ..Scripted::default() };
+        let mut runner = Runner::new(job, instance.clone(), Spread);
+        if has_journal {
+            runner = runner.journal(Memory::new().create(&instance, Durability::Process)?);
+        }
+        assert!(runner.run(&mut executor).await.is_err());
+        assert_eq!(executor.cancelled.load(Ordering::Relaxed), cancelled);
+    }
     Ok(())
 }
 

@@ -54,7 +54,7 @@ impl NodeAttributes {
             "gang" => self.demand().gang = whole(value)?,
             "resources" => self.demand().other = pairs(value)?.into_iter().collect(),
             "command" => self.run().command = command(value),
-            "retries" => self.run().retries = whole(value)?,
+            "retries" => self.run().retries = Some(whole(value)?),
             "retry_on" => self.run().retry.on = failures(value)?,
             "never_retry_on" => self.run().retry.never_on = failures(value)?,
             "env" => self.run().env = env(value)?,

@@ -52,7 +52,9 @@ fn attributes(task: &Task) -> Vec<(&'static str, String)> {
         if let Some(directory) = &run.directory {
             list.push(("directory", directory.clone()));
         }
-        add(&mut list, "retries", &run.retries, &0);
+        if let Some(retries) = run.retries {
+            list.push(("retries", retries.to_string()));
+        }
         for (key, failures) in [("retry_on", &run.retry.on), ("never_retry_on", &run.retry.never_on)] {
             if !failures.is_empty() {
                 list.push((key, failures.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")));

@@ -86,7 +86,7 @@ fn task_text(job: &JobGraph, task: &Task) -> TaskText {
         text.directory.clone_from(&run.directory);
         let failures = |list: &[Failing]| (!list.is_empty()).then(|| Failures(list.to_vec()));
         (text.retry_on, text.never_retry_on) = (failures(&run.retry.on), failures(&run.retry.never_on));
-        text.retries = Some(run.retries).filter(|retries| *retries > 0);
+        text.retries = run.retries;
         text.retry_delay = run.retry_delay.map(Seconds);
         text.timeout = run.timeout.map(Seconds);
     }

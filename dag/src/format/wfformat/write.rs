@@ -195,7 +195,7 @@ fn extension(task: &Task) -> Extension {
         never_retry_on: run.map(|r| words(&r.retry.never_on)).unwrap_or_default(),
         env: Pairs(run.map(|r| r.env.clone()).unwrap_or_default()),
         directory: run.and_then(|r| r.directory.clone()),
-        retries: run.map(|r| r.retries).filter(|r| *r > 0),
+        retries: run.and_then(|r| r.retries),
         retry_delay: run.and_then(|r| r.retry_delay),
         timeout: run.and_then(|r| r.timeout),
     }
