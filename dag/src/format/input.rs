@@ -56,6 +56,23 @@ pub fn read_within(
     read_file(bytes, format.into(), Path::new(name), limit.min(LIMIT))
 }
 
+/// Adds the tasks of a text to a graph: JSON in the project's own format, whose tasks may depend on those that are there, and
+/// whose name, if it has one, says nothing. What is there stays as it is, see [`JobGraph::into_builder`].
+///
+/// ```
+/// use mdts_dag::format::{self, Format};
+/// let job = format::read(b"tasks: [{name: split, work: 2}]", Format::Yaml, "job")?;
+/// let job = format::extend(job, r#"{"tasks": [{"name": "sort", "work": 1, "after": ["split"]}]}"#)?;
+/// assert_eq!((job.len(), job.dependency_count()), (2, 1));
+/// # Ok::<(), mdts_dag::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Parse`] and those of [`JobGraphBuilder::build`](crate::JobGraphBuilder::build).
+pub fn extend(job: JobGraph, text: &str) -> Result<JobGraph> {
+    own::extend_json(job, text)
+}
+
 /// `WfFormat`, the format of large files, is read in pieces; texts of other formats are held as a whole.
 fn read_file(
     mut input: impl Read + Send,

@@ -10,6 +10,7 @@
 mod change;
 mod events;
 mod explain;
+mod grants;
 mod graphs;
 mod guard;
 mod image;

@@ -87,7 +87,7 @@ pub(super) async fn submit(
     };
     let mut job = parsed(&shared, job).await?;
     let plan = |brain: &mut Brain| {
-        job.predicted = job.parsed.as_ref().map_or_else(Vec::new, |graph| brain.predict(graph));
+        job.predicted = job.parsed.as_ref().map_or_else(Vec::new, |graph| brain.predict(graph, 0));
         Ok(Some(Change::Submitted(job)))
     };
     let view = |brain: &Brain, outcome: Outcome| match outcome {

@@ -32,5 +32,5 @@ mod schema;
 mod values;
 mod write;
 
-pub(super) use read::{read_json, read_toml, read_yaml};
+pub(super) use read::{extend_json, read_json, read_toml, read_yaml};
 pub(super) use write::{write_json, write_toml, write_yaml};
