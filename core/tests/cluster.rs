@@ -301,7 +301,12 @@ fn told(instance: Result<Instance>) -> String {
     };
     let of_task = |task| {
         let exec: Vec<f64> = instance.cluster().node_ids().map(|node| instance.exec(task, node)).collect();
-        format!("{exec:?} {} {} {:?}", instance.mean_exec(task), instance.min_exec(task), instance.demand(task))
+        format!(
+            "{exec:?} {} {} {:?}",
+            instance.mean_exec(task),
+            instance.min_exec(task),
+            instance.demand(task)
+        )
     };
     let tasks: Vec<String> = instance.graph().tasks().map(of_task).collect();
     let nodes = instance.cluster().node_ids();

@@ -469,7 +469,7 @@ async fn who_does_not_show_the_token_is_sent_away() -> Outcome {
     let mut first = [0; 12];
     known.read_exact(&mut first).await?;
     assert_eq!(&first, b"HTTP/1.1 200");
-    let mut strangers = vec![
+    let mut strangers = [
         tcp(&at, "").await?,
         tcp(&at, "GET /v1/nodes HTTP/1.1\r\nHost: x\r\n").await?,
         tcp(&at, &get("/v1/nodes", "correct-horse-batterz")).await?,
@@ -489,7 +489,7 @@ async fn strangers_keep_nobody_out() -> Outcome {
     let listen = Listen {
         address: Some("127.0.0.1:0".parse()?),
         token: Some(TOKEN.into()),
-        introduction: Duration::from_secs(60),
+        introduction: Duration::from_mins(1),
         connections: 40,
         ..Listen::default()
     };

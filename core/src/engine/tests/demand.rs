@@ -187,7 +187,8 @@ fn ready_tasks_are_known_without_a_look_at_all() -> Result<(), Error> {
             instance.graph().tasks().filter(|task| state.phase(JOB, *task) == Phase::Ready).collect();
         assert_eq!(state.ready_tasks(JOB), found);
         let bytes = state.to_bytes().expect("plain data");
-        let restored = State::from_bytes(&bytes, &cluster, |_| Some(instance.clone())).expect("its own bytes");
+        let restored =
+            State::from_bytes(&bytes, &cluster, |_| Some(instance.clone())).expect("its own bytes");
         assert_eq!(restored.map(|state| state.ready_tasks(JOB)), Some(found));
         running.retain(|run| state.is_running(*run));
         Ok(running.clone())
