@@ -388,6 +388,79 @@ async fn failures_lost_nodes_and_growing_jobs_add_up_whenever_the_service_is_kil
     Ok(())
 }
 
+/// The most memory that a process has had, in MiB.
+fn peak_memory(process: u32) -> Outcome<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? / 1024)
+}
+
+/// Texts that stand for far more than they hold, bodies without an end and answers that repeat themselves, from many clients at a
+/// time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_requests_take_bounded_memory() -> Outcome {
+    const CLIENTS: usize = 16;
+    let folder = tempfile::tempdir()?;
+    let socket = folder.path().join("s");
+    let mut service = Service::start(folder.path(), "64MiB")?;
+    let client = Client::unix(&socket);
+    let spec = NodeSpec::default();
+    insist(|| client.register("m", &spec)).await?;
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packed.write_all(b"tasks: [{name: a}]\n")?;
+    for _ in 0..1000 {
+        packed.write_all(&[b' '; 1 << 20])?;
+    }
+    let many = |letter: &str| (0..3000).map(|i| format!("{letter}{i}")).collect::<Vec<_>>().join(" ");
+    let page = r#"{"method": "GET", "path": "/v1/jobs/j0/tasks"}"#;
+    let tasks = |begin: &str, one: &str, end: &str| {
+        let mut text = begin.to_owned();
+        while text.len() < 32 << 20 {
+            text.push_str(one);
+        }
+        (text + end).into_bytes()
+    };
+    let requests: [(&str, Vec<u8>, &[u16]); 10] = [
+        ("/v1/jobs", tasks(r#"{"tasks": [{}"#, ",{}", "]}"), &[413]),
+        ("/v1/jobs", tasks(r#"{"tasks": [{"name": "a", "after": ["a""#, r#","a""#, "]}]}"), &[413]),
+        ("/v1/jobs", tasks("tasks:\n", "- {}\n", ""), &[413]),
+        ("/v1/jobs/j0/extend", tasks(r#"{"tasks": [0"#, ",0", "]}"), &[413]),
+        ("/v1/jobs", packed.finish()?, &[413, 422]),
+        (
+            "/v1/jobs",
+            format!("digraph {{ {{ {} }} -> {{ {} }} }}", many("a"), many("b")).into_bytes(),
+            &[413],
+        ),
+        ("/v1/jobs", vec![b'['; 32 << 20], &[413]),
+        ("/v1/jobs", vec![b'x'; 65 << 20], &[413]),
+        ("/v1/nodes", vec![b'{'; 1 << 20], &[400]),
+        ("/v1/batch", format!("{{\"calls\": [{}]}}", vec![page; 1000].join(", ")).into_bytes(), &[200]),
+    ];
+    let graph: Vec<String> =
+        (0..1000).map(|i| format!("{{name: {}{i}, work: 1}}", "t".repeat(900))).collect();
+    client.submit(format!("tasks: [{}]", graph.join(", ")), &Submission::default()).await?;
+    for (path, body, expected) in requests {
+        let mut clients = tokio::task::JoinSet::new();
+        let body = bytes::Bytes::from(body);
+        for _ in 0..CLIENTS {
+            let (client, body) = (Client::unix(&socket), body.clone());
+            clients.spawn(async move { client.exchange(&Method::POST, path, body, None).await });
+        }
+        while let Some(answer) = tokio::time::timeout(DEADLINE, clients.join_next()).await? {
+            match answer? {
+                Ok((status, _)) => assert!(expected.contains(&status) || status == 503, "{path}: {status}"),
+                // What is announced as too large is not read to its end.
+                Err(error) => assert_eq!(expected, [413], "{path}: {error}"),
+            }
+        }
+        println!("{path} {expected:?}: {} MiB", peak_memory(service.0.id())?);
+    }
+    assert!(peak_memory(service.0.id())? < 1500);
+    assert_eq!(client.nodes().await?.nodes.len(), 1, "it still answers");
+    assert_eq!(service.0.try_wait()?, None);
+    Ok(())
+}
+
 /// When nothing can be recorded any more, what was answered is all that there is.
 #[tokio::test]
 async fn a_service_that_cannot_record_stops_and_has_lost_nothing() -> Outcome {

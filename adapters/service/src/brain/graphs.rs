@@ -150,6 +150,9 @@ fn read(text: &[u8], format: Option<Format>, name: &str, limit: usize) -> Result
     format::read_within(text, format, name, limit as u64).map_err(|error| match error {
         mdts_dag::Error::UnknownFormat { .. } => Problem::unsupported_format(error.to_string()),
         mdts_dag::Error::TooLarge { .. } => Problem::too_large(error.to_string()),
+        mdts_dag::Error::InFile { source, .. } if matches!(*source, mdts_dag::Error::TooLarge { .. }) => {
+            Problem::too_large(source.to_string())
+        }
         other => Problem::unusable(other.to_string()),
     })
 }
@@ -164,16 +167,19 @@ pub(crate) fn read_extension(
 ) -> Result<String, Problem> {
     let format = match named(format)? {
         None if text.starts_with(b"\x1f\x8b") => None,
-        None if serde_json::from_slice::<Extension>(text).is_ok() => Some(Format::Json),
         None => {
             Some(Format::detect("extension", text).map_err(|e| Problem::unsupported_format(e.to_string()))?)
         }
         known => known,
     };
     let unreadable = |error: &dyn std::fmt::Display| Problem::bad_request(format!("the body: {error}"));
-    let own = || std::str::from_utf8(text).map_err(|error| unreadable(&error));
+    let own = || {
+        let text = std::str::from_utf8(text).map_err(|error| unreadable(&error))?;
+        let checked = format.map_or(Ok(()), |format| format::check_within(text, format, limit as u64));
+        checked.map(|()| text).map_err(|error| Problem::too_large(error.to_string()))
+    };
     let extension = match format {
-        Some(Format::Json) => serde_json::from_slice(text).map_err(|error| unreadable(&error))?,
+        Some(Format::Json) => serde_json::from_str(own()?).map_err(|error| unreadable(&error))?,
         Some(Format::Yaml) => serde_saphyr::from_str(own()?).map_err(|error| unreadable(&error))?,
         Some(Format::Toml) => toml::from_str(own()?).map_err(|error| unreadable(&error))?,
         other => laid_over(old, &read(text, other, old.name(), limit)?)?,

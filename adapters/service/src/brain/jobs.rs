@@ -9,7 +9,7 @@ use mdts_policies::predict::Features;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::grants::Granting;
-use super::graphs::{Graph, read_extension, read_graph, unknown};
+use super::graphs::{Graph, read_graph, unknown};
 use super::{Brain, Change, NewJob, Outcome};
 use crate::api::{Place, Problem};
 
@@ -176,16 +176,14 @@ impl Brain {
         Ok(Outcome::Done)
     }
 
-    /// The change that adds tasks to a job.
-    pub(crate) fn extension(
-        &self,
-        job: JobId,
-        text: &[u8],
-        format: &str,
-        limit: usize,
-    ) -> Result<Change, Problem> {
+    /// The graph of a job as it is now.
+    pub(crate) fn graph(&self, job: JobId) -> Result<Arc<JobGraph>, Problem> {
+        Ok(self.job(job)?.graph.clone())
+    }
+
+    /// The change that adds tasks to a job, which [`read_extension`](super::read_extension) has read.
+    pub(crate) fn extension(&self, job: JobId, tasks: String) -> Result<Change, Problem> {
         let entry = self.job(job)?;
-        let tasks = read_extension(&entry.graph, text, format, limit)?;
         let graph = entry.whole_graph().extended(&tasks)?;
         let predicted = self.predict(&graph, entry.graph.len());
         let graph = graph.with_predictions(entry.graph.len(), &predicted)?;
