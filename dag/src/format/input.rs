@@ -44,7 +44,7 @@ pub fn read(bytes: &[u8], format: impl Into<Option<Format>>, name: &str) -> Resu
 }
 
 /// The same for bytes from strangers: the text may have `limit` bytes, packed and unpacked; at most 4 GiB in any case. Texts in
-/// the project's own format may have an object per 64 bytes of that and an item of a list per 8, and TOML an eighth of the bytes, so
+/// the project's own format may have an object per 64 bytes of that and an item of a list per 12, and TOML an eighth of the bytes, so
 /// that what they stand for is not much larger.
 ///
 /// # Errors

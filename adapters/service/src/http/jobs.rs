@@ -84,7 +84,7 @@ pub(super) async fn submit(
             .lease_seconds
             .unwrap_or_else(|| shared.desk.look(|brain| brain.job_lease())),
         format,
-        text: content.bytes.to_vec(),
+        text: content.bytes.into(),
         ..NewJob::default()
     };
     let mut job = parsed(&shared, job).await?;

@@ -1,6 +1,6 @@
 //! What a stranger's text may stand for: a few bytes can make a task of hundreds in memory, so they are counted beforehand.
 //!
-//! One object, which may be a task, is allowed per 64 bytes of the limit of the text, and one item of a list per 8. Braces and commas in
+//! One object, which may be a task, is allowed per 64 bytes of the limit of the text, and one item of a list per 12. Braces and commas in
 //! names and commands count, too. O(bytes), without a look at what they mean.
 
 use crate::format::Format;
@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 /// Bytes of the limit for each object, each item of a list and each byte of TOML, which is held in pieces while it is read.
 const PER_OBJECT: u64 = 64;
-const PER_ITEM: u64 = 8;
+const PER_ITEM: u64 = 12;
 const PER_TOML_BYTE: u64 = 8;
 
 /// Refuses what may take too much memory; nothing of other formats.
@@ -40,18 +40,18 @@ mod tests {
 
     #[test]
     fn what_stands_for_much_is_refused() {
-        let limit = 64 * 1000;
+        let limit = 96 * 1000;
         let check = |text: &str, format| check(text, format, limit).map_err(|error| error.to_string());
-        assert_eq!(check(&"{},".repeat(1000), Format::Json), Ok(()));
+        assert_eq!(check(&"{},".repeat(1500), Format::Json), Ok(()));
         for (text, format, what) in [
-            ("{},".repeat(1001), Format::Json, "1000 objects"),
+            ("{},".repeat(1501), Format::Json, "1500 objects"),
             (",".repeat(8001), Format::Json, "8000 items"),
-            ("  - \n".repeat(1001), Format::Yaml, "1000 objects"),
+            ("  - \n".repeat(1501), Format::Yaml, "1500 objects"),
             ("\n".repeat(8001), Format::Yaml, "8000 items"),
-            ("[".repeat(8001), Format::Toml, "8000 bytes of TOML"),
+            ("[".repeat(12_001), Format::Toml, "12000 bytes of TOML"),
         ] {
             assert!(check(&text, format).is_err_and(|error| error.contains(what)), "{what}");
         }
-        assert_eq!(check(&"{".repeat(9000), Format::Dot), Ok(()));
+        assert_eq!(check(&"{".repeat(90_000), Format::Dot), Ok(()));
     }
 }
