@@ -408,8 +408,9 @@ async fn hostile_requests_take_bounded_memory() -> Outcome {
     insist(|| client.register("m", &spec)).await?;
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(b"tasks: [{name: a}]\n")?;
+    let blanks = vec![b' '; 1 << 20];
     for _ in 0..1000 {
-        packed.write_all(&[b' '; 1 << 20])?;
+        packed.write_all(&blanks)?;
     }
     let many = |letter: &str| (0..3000).map(|i| format!("{letter}{i}")).collect::<Vec<_>>().join(" ");
     let page = r#"{"method": "GET", "path": "/v1/jobs/j0/tasks"}"#;
