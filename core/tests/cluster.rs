@@ -292,3 +292,73 @@ fn files_that_are_too_large_or_no_text_are_refused() -> std::io::Result<()> {
     assert!(message.contains("size: the file is larger than the 67108864 bytes allowed"), "{message}");
     Ok(())
 }
+
+/// What an instance says of tasks and nodes, or why there is none.
+fn told(instance: Result<Instance>) -> String {
+    let instance = match instance {
+        Ok(instance) => instance,
+        Err(error) => return error.to_string(),
+    };
+    let of_task = |task| {
+        let exec: Vec<f64> = instance.cluster().node_ids().map(|node| instance.exec(task, node)).collect();
+        format!(
+            "{exec:?} {} {} {:?}",
+            instance.mean_exec(task),
+            instance.min_exec(task),
+            instance.demand(task)
+        )
+    };
+    let tasks: Vec<String> = instance.graph().tasks().map(of_task).collect();
+    let nodes = instance.cluster().node_ids();
+    let capacities: Vec<&[u64]> = nodes.map(|node| instance.capacity(node)).collect();
+    format!("{tasks:?} {capacities:?}")
+}
+
+#[test]
+fn an_instance_on_another_cluster_is_as_if_it_were_new_there() -> Result<()> {
+    let job = |times: bool| -> Result<_> {
+        let mut job = JobGraph::builder("job");
+        job.task(Task::new("a_1").seconds(6.0))?;
+        job.task(Task::new("a_2").seconds(2.0).memory(3 << 30))?;
+        job.task(Task::new("b_1").seconds(0.0).cores(2.0))?;
+        job.task(Task::new("c_1"))?;
+        if times {
+            job.task(Task::new("d").times([("m0", 3.0), ("m1", 4.0)]))?;
+        }
+        Ok(std::sync::Arc::new(job.build()?.freeze()))
+    };
+    let node = |name: &str, speed| Node::new(name).speed(speed).cores(4.0).memory(4 << 30);
+    let mut skilled = node("m3", 1.5);
+    skilled.speeds.insert("a".into(), 9.0);
+    let base = [node("m0", 1.0), node("m1", 2.0)];
+    let with = |more: Node| base.iter().cloned().chain([more]).collect::<Vec<_>>();
+    let mut licensed = node("m4", 1.0);
+    licensed.capacity.other.insert("licence".into(), 1.0);
+    let lists = [
+        base.to_vec(),
+        base[..1].to_vec(),
+        with(node("m2", 3.0)),
+        with(node("m2", 3.0).memory(1 << 30)),
+        with(node("m2", 0.5).cores(1.0)),
+        with(skilled),
+        with(licensed),
+        vec![node("m1", 1.0), node("m0", 1.0)],
+        vec![node("m0", 7.0).memory(1 << 30)],
+    ];
+    for slots in [SlotModel::Exclusive, SlotModel::Resources] {
+        let clusters = lists.iter().map(|nodes| {
+            Cluster::new(nodes.clone(), Network::uniform(Link::INSTANT), slots).map(std::sync::Arc::new)
+        });
+        let clusters = clusters.collect::<Result<Vec<_>>>()?;
+        for times in [false, true] {
+            for from in &clusters {
+                let Ok(there) = Instance::new(job(times)?, from.clone(), DataModel::Files) else { continue };
+                for to in &clusters {
+                    let new = told(Instance::new(job(times)?, to.clone(), DataModel::Files));
+                    assert_eq!(told(there.on(to.clone())), new);
+                }
+            }
+        }
+    }
+    Ok(())
+}

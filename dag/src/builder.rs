@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use petgraph::graph::{DiGraph, NodeIndex};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::graph::{IMPLIED, NameIndex, too_large};
 use crate::sharing::{SharedFiles, Writers};
@@ -40,6 +40,17 @@ pub struct JobGraphBuilder {
     shared_text: FxHashSet<Arc<str>>,
     shared_demands: Vec<Arc<Demand>>,
     parents_from_files: bool,
+    settled: Settled,
+    /// Files of a graph that is gone on with are found by name once one is asked for.
+    knows_settled_files: bool,
+}
+
+/// How much of a graph was there before it is gone on with.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Settled {
+    pub(crate) tasks: usize,
+    pub(crate) files: usize,
+    pub(crate) dependencies: usize,
 }
 
 impl std::fmt::Debug for JobGraphBuilder {
@@ -65,7 +76,21 @@ impl JobGraphBuilder {
             shared_text: FxHashSet::default(),
             shared_demands: Vec::new(),
             parents_from_files: false,
+            settled: Settled::default(),
+            knows_settled_files: false,
         }
+    }
+
+    /// What [`JobGraph::into_builder`] says.
+    pub(crate) fn beyond(
+        name: String,
+        graph: DiGraph<Task, Dependency>,
+        files: Vec<DataFile>,
+        task_names: NameIndex,
+    ) -> Self {
+        let settled =
+            Settled { tasks: graph.node_count(), files: files.len(), dependencies: graph.edge_count() };
+        Self { graph, task_names, files, settled, ..Self::new(name) }
     }
 
     /// Changes the name of the job.
@@ -108,7 +133,7 @@ impl JobGraphBuilder {
         self.task_names.find(name, |id| &self.graph[node(id)].name)
     }
 
-    /// The task, to change it. Its name must stay.
+    /// The task, to change it. Its name must stay, and so must tasks of a graph that is gone on with.
     pub fn task_mut(&mut self, id: TaskId) -> &mut Task {
         &mut self.graph[node(id)]
     }
@@ -126,7 +151,8 @@ impl JobGraphBuilder {
         }
     }
 
-    /// The file of this name; the first call adds it. A later, larger size replaces a smaller one.
+    /// The file of this name; the first call adds it. A later, larger size replaces a smaller one, but for files of a graph
+    /// that is gone on with.
     ///
     /// # Errors
     /// [`Error::TooLarge`] beyond 2^32 files.
@@ -136,9 +162,10 @@ impl JobGraphBuilder {
             self.files.push(DataFile { name: name.into(), bytes });
             return Ok(id);
         };
+        let is_settled = id.index() < self.settled.files;
         let known = &mut self.files[id.index()].bytes;
         // One out of range stays: validation reports it.
-        if *known >= 0.0 && !(0.0..=*known).contains(&bytes) {
+        if !is_settled && *known >= 0.0 && !(0.0..=*known).contains(&bytes) {
             *known = bytes;
         }
         Ok(id)
@@ -146,6 +173,9 @@ impl JobGraphBuilder {
 
     /// The file of this name; `None` when it is new, and its name is that of the file to be added next.
     fn known_file(&mut self, name: &str) -> Result<Option<FileId>> {
+        if !std::mem::replace(&mut self.knows_settled_files, true) {
+            self.index_settled_files();
+        }
         // Who lists the files a second time often does so in the same order.
         let next = self.last_file.map_or(0, |last| last.index() + 1);
         let known = if self.files.get(next).is_some_and(|file| *file.name == *name) {
@@ -163,6 +193,14 @@ impl JobGraphBuilder {
         Ok(known)
     }
 
+    /// Graphs do not keep an index of their files.
+    fn index_settled_files(&mut self) {
+        let files = &self.files[..self.settled.files];
+        for (index, file) in (0..).zip(files) {
+            self.file_names.find_or_insert(&file.name, index, |id: FileId| &files[id.index()].name);
+        }
+    }
+
     /// Adds a dependency wherever one task reads a file that another writes.
     ///
     /// A file of w writers and r readers makes w * r of them; [`JobGraphBuilder::build`] refuses more than 2^24.
@@ -170,21 +208,43 @@ impl JobGraphBuilder {
         self.parents_from_files = true;
     }
 
-    /// Validates and finishes the graph. O(tasks + dependencies + file references).
+    /// Validates and finishes the graph. O(tasks + dependencies + file references); of a graph that is gone on with, what
+    /// was there counts only if new tasks name files, apart from a few bytes per task.
     ///
     /// # Errors
-    /// [`Error::Empty`], [`Error::UnknownTask`], [`Error::BadNumber`], [`Error::Cycle`], [`Error::TooLarge`].
+    /// [`Error::Empty`], [`Error::UnknownTask`], [`Error::BadNumber`], [`Error::Cycle`], [`Error::TooLarge`];
+    /// [`Error::Settled`] if a task of a graph that is gone on with would depend on another one than before.
     pub fn build(mut self) -> Result<JobGraph> {
         self.resolve_names()?;
         if self.parents_from_files {
             self.add_parents_from_files()?;
         }
         let edges = self.merged_edges()?;
-        self.graph.reserve_exact_edges(edges.len());
+        if let Some((parent, child, _)) = edges.iter().find(|(_, child, _)| !self.is_new(*child)) {
+            return Err(self.settled(*parent, *child));
+        }
+        if self.settled.dependencies == 0 {
+            self.graph.reserve_exact_edges(edges.len());
+        }
         for (parent, child, dependency) in edges {
             self.graph.add_edge(node(parent), node(child), dependency);
         }
-        JobGraph::from_parts(self.name, self.graph, self.files, self.task_names)
+        JobGraph::from_parts(self.name, self.graph, self.files, self.task_names, self.settled)
+    }
+
+    fn is_new(&self, task: TaskId) -> bool {
+        task.index() >= self.settled.tasks
+    }
+
+    fn settled(&self, parent: TaskId, child: TaskId) -> Error {
+        let name = |task: TaskId| self.graph[node(task)].name.to_string();
+        Error::Settled { task: name(child), parent: name(parent) }
+    }
+
+    /// Tasks that are not those of a graph that is gone on with.
+    fn new_tasks(&self) -> impl Iterator<Item = (TaskId, &Task)> + Clone {
+        let new = self.tasks().enumerate().skip(self.settled.tasks);
+        new.map(|(i, task)| (TaskId::new(i), task))
     }
 
     fn tasks(&self) -> impl ExactSizeIterator<Item = &Task> + Clone {
@@ -206,6 +266,10 @@ impl JobGraphBuilder {
 
     /// Counts before it adds: few names may imply more dependencies than memory holds.
     fn add_parents_from_files(&mut self) -> Result<()> {
+        self.check_settled_readers()?;
+        if self.new_tasks().all(|(_, task)| task.inputs.is_empty()) {
+            return Ok(());
+        }
         let writers = Writers::new(self.files.len(), self.tasks());
         let reads = self.distinct_reads();
         let implied =
@@ -223,14 +287,31 @@ impl JobGraphBuilder {
         Ok(())
     }
 
-    /// Every reader with every file that it reads, each pair once.
+    /// A task of a graph that is gone on with does not read what a new one writes.
+    fn check_settled_readers(&self) -> Result<()> {
+        let written =
+            self.new_tasks().flat_map(|(id, task)| task.outputs.iter().map(move |file| (*file, id)));
+        let written: FxHashMap<FileId, TaskId> =
+            written.filter(|(file, _)| file.index() < self.settled.files).collect();
+        if written.is_empty() {
+            return Ok(());
+        }
+        for (i, task) in self.tasks().enumerate().take(self.settled.tasks) {
+            if let Some(writer) = task.inputs.iter().find_map(|file| written.get(file)) {
+                return Err(self.settled(*writer, TaskId::new(i)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every new task with every file that it reads, each pair once.
     fn distinct_reads(&self) -> Vec<(TaskId, FileId)> {
         let mut last_reader = vec![0; self.files.len()]; // 1 + its id
         let mut reads = Vec::new();
-        for (i, task) in self.tasks().enumerate() {
-            let mark = i as u32 + 1;
+        for (id, task) in self.new_tasks() {
+            let mark = id.get() + 1;
             let new = |file: &&FileId| std::mem::replace(&mut last_reader[file.index()], mark) != mark;
-            reads.extend(task.inputs.iter().filter(new).map(|file| (TaskId::new(i), *file)));
+            reads.extend(task.inputs.iter().filter(new).map(|file| (id, *file)));
         }
         reads
     }
@@ -251,18 +332,18 @@ impl JobGraphBuilder {
         for (_, _, dependency) in &mut *edges {
             dependency.bytes = dependency.direct;
         }
-        if self.files.is_empty() {
+        if self.new_tasks().all(|(_, task)| task.inputs.is_empty()) {
             return Ok(());
         }
         let mut shared = SharedFiles::new(self.files.len(), self.tasks());
         let by_child = ByChild::new(edges, self.task_count());
         let mut parents = Vec::new();
         let mut transfers = 0_usize;
-        for (i, task) in self.tasks().enumerate() {
-            let of_child = by_child.edges(i);
+        for (id, task) in self.new_tasks() {
+            let of_child = by_child.edges(id.index());
             parents.clear();
             parents.extend(of_child.iter().map(|&edge| edges[edge as usize].0));
-            shared.of_child(TaskId::new(i), &task.inputs, &parents, |at, file| {
+            shared.of_child(id, &task.inputs, &parents, |at, file| {
                 edges[of_child[at] as usize].2.bytes += self.files[file.index()].bytes;
                 transfers += 1;
             });
@@ -287,6 +368,9 @@ impl JobGraphBuilder {
     /// One copy of equal demands, as long as there are few distinct ones.
     fn share_demand(&mut self, demand: Arc<Demand>) -> Arc<Demand> {
         const KEPT: usize = 64;
+        if self.shared_demands.is_empty() {
+            self.find_settled_demands(KEPT);
+        }
         if let Some(known) = self.shared_demands.iter().find(|d| ***d == *demand) {
             return known.clone();
         }
@@ -294,6 +378,19 @@ impl JobGraphBuilder {
             self.shared_demands.push(demand.clone());
         }
         demand
+    }
+
+    /// The demands that tasks of a graph share which is gone on with.
+    fn find_settled_demands(&mut self, most: usize) {
+        let settled = self.graph.raw_nodes()[..self.settled.tasks].iter();
+        for demand in settled.filter_map(|node| node.weight.demand.as_ref()) {
+            if self.shared_demands.len() >= most {
+                return;
+            }
+            if !self.shared_demands.iter().any(|known| Arc::ptr_eq(known, demand)) {
+                self.shared_demands.push(demand.clone());
+            }
+        }
     }
 }
 

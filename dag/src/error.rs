@@ -35,6 +35,18 @@ pub enum Error {
         /// Empty, or the nearest existing name.
         hint: String,
     },
+    /// A graph was gone on with, and one of its tasks would depend on another one than before.
+    #[error(
+        "task '{}' is there already and cannot wait for '{}' now; only new tasks depend on new ones",
+        one_line(task),
+        one_line(parent)
+    )]
+    Settled {
+        /// The task that was there.
+        task: String,
+        /// What it would wait for.
+        parent: String,
+    },
     /// A number is negative, not finite or otherwise out of range.
     #[error("{}: {what} is {value}; expected {expected}", one_line(place))]
     BadNumber {

@@ -101,15 +101,14 @@ impl<T> Rows<T> {
 
 impl FlatGraph {
     pub(crate) fn new(job: &JobGraph) -> Self {
-        let n = job.len();
         let mut flat = Self {
             name: job.name().into(),
-            names: job.tasks().map(|t| t.name.clone()).collect(),
-            work: Vec::with_capacity(n),
+            names: Vec::with_capacity(job.len()),
+            work: Vec::with_capacity(job.len()),
             per_node: Vec::new(),
-            kind: Vec::with_capacity(n),
+            kind: Vec::with_capacity(job.len()),
             kinds: Vec::new(),
-            demand: Vec::with_capacity(n),
+            demand: Vec::with_capacity(job.len()),
             demands: vec![Demand::default()],
             retries: Vec::new(),
             retry_delays: Vec::new(),
@@ -121,27 +120,89 @@ impl FlatGraph {
             child_edge: Vec::new(),
             edge_direct: Vec::new(),
             edge_files: Rows::default(),
-            file_bytes: job.files().iter().map(|f| f.bytes).collect(),
+            file_bytes: Vec::new(),
         };
-        flat.add_tasks(job);
-        flat.add_links(job);
-        flat.add_files(job);
-        flat.sort();
+        flat.add(job);
         flat
     }
 
+    /// The flat form of a job that this one has grown to: its first tasks are these, as they are, see
+    /// [`JobGraph::into_builder`]. The same as [`JobGraph::freeze`] gives, but no text of these tasks is looked at.
+    /// O(tasks + dependencies + file references).
+    ///
+    /// ```
+    /// use mdts_dag::{JobGraph, Task};
+    /// let mut job = JobGraph::builder("job");
+    /// job.task(Task::new("split"))?;
+    /// let job = job.build()?;
+    /// let flat = job.freeze();
+    /// let mut more = job.into_builder();
+    /// more.task(Task::new("part"))?;
+    /// assert_eq!(flat.extended(&more.build()?).len(), 2);
+    /// # Ok::<(), mdts_dag::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the job has fewer tasks.
+    #[must_use]
+    pub fn extended(&self, job: &JobGraph) -> Self {
+        assert!(job.len() >= self.len(), "the job has grown");
+        let mut flat = Self {
+            name: self.name.clone(),
+            names: self.names.clone(),
+            work: self.work.clone(),
+            per_node: self.per_node.clone(),
+            kind: self.kind.clone(),
+            kinds: self.kinds.clone(),
+            demand: self.demand.clone(),
+            demands: self.demands.clone(),
+            retries: self.retries.clone(),
+            retry_delays: self.retry_delays.clone(),
+            topological: Vec::new(),
+            level: Vec::new(),
+            depth: 0,
+            parents: Links::default(),
+            children: Links::default(),
+            child_edge: Vec::new(),
+            edge_direct: Vec::new(),
+            edge_files: Rows::default(),
+            file_bytes: Vec::new(),
+        };
+        flat.add(job);
+        flat
+    }
+
+    /// Adds the tasks that are not there yet, and all links.
+    fn add(&mut self, job: &JobGraph) {
+        self.file_bytes = job.files().iter().map(|f| f.bytes).collect();
+        self.add_tasks(job);
+        self.add_links(job);
+        self.add_files(job);
+        self.sort();
+    }
+
     fn add_tasks(&mut self, job: &JobGraph) {
-        let mut kinds: FxHashMap<&str, KindId> = FxHashMap::default();
-        let mut demands: FxHashMap<*const Demand, DemandId> = FxHashMap::default();
+        let old = self.len();
+        let known = self.kinds.clone();
+        let mut kinds: FxHashMap<&str, KindId> =
+            known.iter().enumerate().map(|(i, kind)| (&**kind, KindId::new(i))).collect();
+        let shared =
+            job.tasks().zip(&self.demand).filter_map(|(task, id)| Some((task.demand.as_ref()?, *id)));
+        let mut demands: FxHashMap<*const Demand, DemandId> =
+            shared.map(|(demand, id)| (Arc::as_ptr(demand), id)).collect();
+        let new = || job.tasks().skip(old);
         let retries = |task: &Task| task.run.as_deref().and_then(|run| run.retries).unwrap_or(0);
-        if job.tasks().any(|t| retries(t) > 0) {
-            self.retries = job.tasks().map(retries).collect();
+        if !self.retries.is_empty() || new().any(|t| retries(t) > 0) {
+            self.retries.resize(old, 0);
+            self.retries.extend(new().map(retries));
         }
         let delay = |task: &Task| task.run.as_deref().and_then(|run| run.retry_delay);
-        if job.tasks().any(|task| delay(task).is_some()) {
-            self.retry_delays = job.tasks().map(|task| delay(task).unwrap_or(f64::NAN)).collect();
+        if !self.retry_delays.is_empty() || new().any(|task| delay(task).is_some()) {
+            self.retry_delays.resize(old, f64::NAN);
+            self.retry_delays.extend(new().map(|task| delay(task).unwrap_or(f64::NAN)));
         }
-        for (i, task) in job.tasks().enumerate() {
+        for (i, task) in job.tasks().enumerate().skip(old) {
+            self.names.push(task.name.clone());
             self.work.push(match &task.work {
                 Work::Seconds(seconds) => *seconds,
                 Work::Unknown => f64::NAN,

@@ -9,6 +9,7 @@ use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use std::hash::BuildHasher;
 
+use crate::builder::Settled;
 use crate::{Error, Execution, FileId, FlatGraph, JobGraphBuilder, Result, Task, TaskId, Work, validate};
 
 /// An edge of a job graph: the child starts after the parent has finished and its data has arrived.
@@ -83,15 +84,47 @@ impl JobGraph {
         builder.build()
     }
 
+    /// A graph whose first parts have been validated already.
     pub(crate) fn from_parts(
         name: String,
         graph: DiGraph<Task, Dependency, u32>,
         files: Vec<DataFile>,
         names: NameIndex,
+        settled: Settled,
     ) -> Result<Self> {
         let job = Self { name, graph, files, names };
-        validate::validate(&job)?;
+        validate::validate(&job, settled)?;
         Ok(job)
+    }
+
+    /// Goes on with this graph: what is added comes behind it, and its own tasks, files and dependencies stay as they are. New
+    /// tasks may depend on those that are there, not the other way round.
+    ///
+    /// ```
+    /// use mdts_dag::{JobGraph, Task};
+    /// let mut job = JobGraph::builder("job");
+    /// job.task(Task::new("split"))?;
+    /// let mut more = job.build()?.into_builder();
+    /// let part = more.task(Task::new("part_1"))?;
+    /// more.depend_on(part, "split", 0.0);
+    /// assert_eq!(more.build()?.dependency_count(), 1);
+    /// # Ok::<(), mdts_dag::Error>(())
+    /// ```
+    pub fn into_builder(self) -> JobGraphBuilder {
+        JobGraphBuilder::beyond(self.name, self.graph, self.files, self.names)
+    }
+
+    /// Changes the run time of one task. O(1).
+    ///
+    /// # Errors
+    /// [`Error::BadNumber`] if a time is out of range; nothing is changed then.
+    ///
+    /// # Panics
+    /// If the id is not one of this graph's.
+    pub fn set_work(&mut self, id: TaskId, work: Work) -> Result<()> {
+        let task = &mut self.graph[NodeIndex::new(id.index())];
+        let old = std::mem::replace(&mut task.work, work);
+        validate::check_task(task).inspect_err(|_| task.work = old)
     }
 
     /// The same job with other run times, in the order of the tasks' ids. O(tasks + dependencies + files).
@@ -112,7 +145,7 @@ impl JobGraph {
         for (task, work) in job.graph.node_weights_mut().zip(work) {
             task.work = work;
         }
-        validate::validate(&job)?;
+        validate::validate(&job, Settled::default())?;
         Ok(job)
     }
 
@@ -132,7 +165,7 @@ impl JobGraph {
     pub fn with_executions(&self, mut change: impl FnMut(&mut Execution)) -> Result<Self> {
         let mut job = self.clone();
         job.graph.node_weights_mut().filter_map(|task| task.run.as_deref_mut()).for_each(&mut change);
-        validate::validate(&job)?;
+        validate::validate(&job, Settled::default())?;
         Ok(job)
     }
 

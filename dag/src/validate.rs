@@ -2,25 +2,27 @@
 
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use crate::builder::Settled;
 use crate::{Dependency, Error, JobGraph, Result, Task, Work};
 
-/// Checks numbers, then cycles. O(tasks + dependencies).
-pub(crate) fn validate(job: &JobGraph) -> Result<()> {
+/// Checks numbers, then cycles, of all that is not settled: no settled task depends on one that is not. O(tasks + dependencies)
+/// that are not settled, and a byte per task.
+pub(crate) fn validate(job: &JobGraph, settled: Settled) -> Result<()> {
     if job.petgraph().node_count() == 0 {
         return Err(Error::Empty);
     }
-    for task in job.tasks() {
+    for task in job.tasks().skip(settled.tasks) {
         check_task(task)?;
     }
-    for file in job.files() {
+    for file in &job.files()[settled.files..] {
         at_least_zero(file.bytes, "size in bytes", || format!("file '{}'", file.name))?;
     }
-    for (parent, child, dependency) in job.dependencies() {
+    for (parent, child, dependency) in job.dependencies().skip(settled.dependencies) {
         at_least_zero(dependency.direct, "bytes", || {
             format!("dependency '{}' -> '{}'", job.task(parent).name, job.task(child).name)
         })?;
     }
-    match find_cycle(job.petgraph()) {
+    match find_cycle(job.petgraph(), settled.tasks) {
         None => Ok(()),
         Some(cycle) => {
             let tasks = cycle.into_iter().map(|n| job.petgraph()[n].name.to_string()).collect();
@@ -29,7 +31,7 @@ pub(crate) fn validate(job: &JobGraph) -> Result<()> {
     }
 }
 
-fn check_task(task: &Task) -> Result<()> {
+pub(crate) fn check_task(task: &Task) -> Result<()> {
     let place = || format!("task '{}'", task.name);
     match &task.work {
         Work::Unknown => {}
@@ -74,7 +76,7 @@ fn at_least_zero(value: f64, what: &'static str, place: impl FnOnce() -> String)
 }
 
 /// A cycle in the order of its edges, found by an iterative depth-first search with three colours.
-fn find_cycle(graph: &DiGraph<Task, Dependency, u32>) -> Option<Vec<NodeIndex<u32>>> {
+fn find_cycle(graph: &DiGraph<Task, Dependency, u32>, settled: usize) -> Option<Vec<NodeIndex<u32>>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Colour {
         White,
@@ -83,7 +85,7 @@ fn find_cycle(graph: &DiGraph<Task, Dependency, u32>) -> Option<Vec<NodeIndex<u3
     }
     let mut colour = vec![Colour::White; graph.node_count()];
     let mut path = Vec::new();
-    for root in graph.node_indices() {
+    for root in graph.node_indices().skip(settled) {
         if colour[root.index()] != Colour::White {
             continue;
         }

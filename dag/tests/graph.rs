@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mdts_dag::format::{self, Format};
 use mdts_dag::{
     DataModel, Demand, Error, FlatGraph, JobGraph, JobGraphBuilder, Task, TaskId, Work, generate,
 };
@@ -521,4 +522,73 @@ proptest! {
             Err(other) => return Err(TestCaseError::fail(other.to_string())),
         }
     }
+}
+
+/// Tasks that were read in two parts are as if they had been read at once.
+#[test]
+fn a_graph_is_gone_on_with() {
+    let base = r#"{"name": "g", "files": {"x": 10}, "tasks": [
+        {"name": "a", "work": 1, "cores": 2, "outputs": ["x", "y"]},
+        {"name": "b", "work": 1, "after": ["a"], "inputs": ["x"]}]"#;
+    let added = r#"{"name": "c", "cores": 2, "inputs": ["x"], "outputs": ["z"], "needs": {"b": 5}},
+        {"name": "e", "after": ["d", "d"], "retries": 2}, {"name": "d", "inputs": ["z", "y"], "after": "c", "work": 3}"#;
+    let read = |text: String| format::read(text.as_bytes(), Format::Json, "g").unwrap();
+    let whole = read(format!("{}, {added}]}}", &base[..base.len() - 1]));
+    let grown = format::extend(
+        read(format!("{base}}}")),
+        &format!(r#"{{"files": {{"x": 99, "z": 7}}, "tasks": [{added}]}}"#),
+    )
+    .unwrap();
+    assert_eq!(grown.len(), 5);
+    assert_eq!(grown.find("d"), Some(TaskId::new(4)));
+    assert_eq!(grown.files().iter().map(|f| f.bytes).collect::<Vec<_>>(), [10.0, 0.0, 7.0], "x stays");
+    let (one, other) = (whole.freeze(), read(format!("{base}}}")).freeze().extended(&grown));
+    assert_eq!(format!("{other:?}"), format!("{:?}", grown.freeze()));
+    for task in one.tasks() {
+        let links = |graph: &FlatGraph| {
+            let mut of: Vec<_> = graph.parents(task).to_vec();
+            of.sort_unstable();
+            (of, graph.level(task), graph.retries(task), graph.demand(task), graph.kind(task))
+        };
+        assert_eq!(links(&one), links(&other), "{}", one.task_name(task));
+    }
+    let bytes = |graph: &JobGraph, child: &str, parent: &str| {
+        let is_it =
+            |(p, c): (TaskId, TaskId)| &*graph.task(p).name == parent && &*graph.task(c).name == child;
+        graph.dependencies().find(|(p, c, _)| is_it((*p, *c))).map(|(_, _, data)| data.bytes)
+    };
+    for (child, parent) in [("b", "a"), ("c", "a"), ("c", "b"), ("d", "a")] {
+        assert_eq!(bytes(&grown, child, parent), bytes(&whole, child, parent), "{parent} -> {child}");
+    }
+    assert_eq!(bytes(&grown, "d", "c"), Some(7.0));
+}
+
+#[test]
+fn what_is_there_stays_as_it_is() {
+    let base = || {
+        let text = "tasks: [{name: a, work: 1}, {name: b, after: a, inputs: [x]}]";
+        format::read(text.as_bytes(), Format::Yaml, "g").unwrap()
+    };
+    let refused = [
+        (r#"{"tasks": [{"name": "a"}]}"#, "two tasks are named 'a'"),
+        (r#"{"tasks": [{"name": "c", "outputs": "x"}]}"#, "'b' is there already and cannot wait for 'c'"),
+        (r#"{"tasks": [{"name": "c", "after": "d"}, {"name": "d", "after": "c"}]}"#, "a cycle: c -> d -> c"),
+        (r#"{"tasks": [{"name": "c", "after": "e"}]}"#, "'e', which is not a task"),
+        (r#"{"tasks": [{"name": "c", "work": -1}]}"#, "-1"),
+        (r#"{"files": {"y": -1}, "tasks": []}"#, "'y'"),
+        (r#"{"files": {}}"#, "the key 'tasks' is missing"),
+    ];
+    for (text, expected) in refused {
+        let error = message(format::extend(base(), text));
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+    let mut more = base().into_builder();
+    more.depend(0.into(), 1.into(), 0.0);
+    assert!(matches!(more.build(), Err(Error::Settled { task, parent }) if task == "a" && parent == "b"));
+    assert_eq!(format::extend(base(), r#"{"tasks": []}"#).unwrap().len(), 2);
+    let mut job = base();
+    assert!(job.set_work(0.into(), Work::Seconds(-1.0)).is_err());
+    assert_eq!(job.task(0.into()).work, Work::Seconds(1.0));
+    job.set_work(1.into(), Work::Seconds(4.0)).unwrap();
+    assert_eq!(job.task(1.into()).work, Work::Seconds(4.0));
 }

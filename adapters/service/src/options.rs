@@ -75,6 +75,9 @@ pub struct Listen {
     pub patience: Duration,
     /// After which a connection without a request, or without a whole head of one, is closed.
     pub idle: Duration,
+    /// Within which a connection over TCP must have sent a request with the token. Such connections are a quarter of all at most,
+    /// and no more than 256: of more, the one that has been there longest is closed.
+    pub introduction: Duration,
 }
 
 impl Default for Listen {
@@ -88,6 +91,7 @@ impl Default for Listen {
             largest_graph: 64 << 20,
             patience: Duration::from_secs(30),
             idle: Duration::from_secs(75),
+            introduction: Duration::from_secs(10),
         }
     }
 }

@@ -41,9 +41,13 @@ async fn requests_that_make_no_sense() -> Outcome {
     let service = Service::start()?;
     service.client().register("m", &node(1.0)).await?;
     let job = submit(&service.client(), DIAMOND).await?;
-    let place = format!("/v1/jobs/{job}/place");
+    let (place, events) = (format!("/v1/jobs/{job}/place"), format!("/v1/jobs/{job}/events"));
     let deep = "[".repeat(100_000);
-    let bodies: [(&str, &str, u16); 12] = [
+    let bodies: [(&str, &str, u16); 16] = [
+        (&place, "[]", 400),
+        ("/v1/nodes", "{\"nodes\": {\"x\": [5]}}", 400),
+        ("/v1/batch", "{\"calls\": [[\"GET\", \"/v1/jobs\", null, null]]}", 400),
+        (&events, "{\"events\": [[\"a\", 1, \"finished\", null, null]]}", 400),
         (&place, "{", 400),
         (&place, "{\"tasks\": 7}", 400),
         (&place, "{\"task\": [\"a\"]}", 400),
@@ -71,11 +75,12 @@ async fn requests_that_make_no_sense() -> Outcome {
     let wrong = b"PUT /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     expect(&raw(&service.socket, wrong).await?, 405, "PUT");
     assert!(raw(&service.socket, b"garbage\r\n\r\n").await?.starts_with("HTTP/1.1 400"));
+    let mut stream = UnixStream::connect(&service.socket).await?;
     let head = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200_000));
-    // The service hangs up, perhaps before all is sent.
-    assert!(
-        raw(&service.socket, head.as_bytes()).await.map_or(true, |told| told.starts_with("HTTP/1.1 431"))
-    );
+    _ = stream.write_all(head.as_bytes()).await; // the service hangs up, perhaps before all is sent
+    let mut answer = [0; 12];
+    tokio::time::timeout(DEADLINE, stream.read_exact(&mut answer)).await??;
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 431");
     assert_eq!(service.client().job(&job).await?.tasks, 4, "it still answers");
     service.stop().await?;
     Ok(())
@@ -428,6 +433,78 @@ async fn the_client_outlives_closed_connections() -> Outcome {
         done.send(calls()).ok(); // the test waits
     });
     assert_eq!(tokio::time::timeout(DEADLINE, finished).await???, 2);
+    service.stop().await?;
+    Ok(())
+}
+
+/// A connection over TCP, after so many bytes were sent over it.
+async fn tcp(address: &str, bytes: &str) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(bytes.as_bytes()).await?;
+    Ok(stream)
+}
+
+/// Whether the service has hung up, once what it says has been read.
+async fn is_closed(stream: &mut TcpStream, within: Duration) -> bool {
+    let mut told = Vec::new();
+    tokio::time::timeout(within, stream.read_to_end(&mut told)).await.is_ok()
+}
+
+fn get(path: &str, token: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n")
+}
+
+#[tokio::test]
+async fn who_does_not_show_the_token_is_sent_away() -> Outcome {
+    let listen = Listen {
+        address: Some("127.0.0.1:0".parse()?),
+        token: Some(TOKEN.into()),
+        introduction: Duration::from_millis(500),
+        connections: 40,
+        ..Listen::default()
+    };
+    let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
+    let at = service.address.map(|a| a.to_string()).unwrap_or_default();
+    let mut known = tcp(&at, &get("/v1/nodes", TOKEN)).await?;
+    let mut first = [0; 12];
+    known.read_exact(&mut first).await?;
+    assert_eq!(&first, b"HTTP/1.1 200");
+    let mut strangers = [
+        tcp(&at, "").await?,
+        tcp(&at, "GET /v1/nodes HTTP/1.1\r\nHost: x\r\n").await?,
+        tcp(&at, &get("/v1/nodes", "correct-horse-batterz")).await?,
+        tcp(&at, &get("/healthz", "")).await?,
+    ];
+    for (i, stranger) in strangers.iter_mut().enumerate() {
+        assert!(is_closed(stranger, DEADLINE).await, "stranger {i}, long before it is idle for too long");
+    }
+    known.write_all(get("/healthz", "").as_bytes()).await?;
+    assert!(!is_closed(&mut known, Duration::from_millis(800)).await, "who has shown it may stay");
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn strangers_keep_nobody_out() -> Outcome {
+    let listen = Listen {
+        address: Some("127.0.0.1:0".parse()?),
+        token: Some(TOKEN.into()),
+        introduction: Duration::from_mins(1),
+        connections: 40,
+        ..Listen::default()
+    };
+    let service = Service::with(tempfile::tempdir()?, "eft", listen, Options::default())?;
+    let at = service.address.map(|a| a.to_string()).unwrap_or_default();
+    // Far more than there is room for; each of the later ones takes the place of an earlier one.
+    let mut strangers = Vec::new();
+    for _ in 0..200 {
+        strangers.push(tcp(&at, "").await?);
+    }
+    let client = Client::tcp(&at, TOKEN);
+    let nodes = tokio::time::timeout(Duration::from_secs(20), client.nodes()).await??;
+    assert_eq!(nodes.nodes, []);
+    assert!(is_closed(&mut strangers[0], DEADLINE).await, "the first has made room");
+    assert!(!is_closed(&mut strangers[199], Duration::from_millis(300)).await, "the last is put up with");
     service.stop().await?;
     Ok(())
 }

@@ -261,25 +261,25 @@ async fn jobs_grow_and_are_cancelled() -> Outcome {
     Ok(())
 }
 
+const DAX: &str = r#"<adag name="d"><job id="a" name="a"/><job id="b" name="b" runtime="2"/>
+    <child ref="b"><parent ref="a"/></child></adag>"#;
+const WFFORMAT: &str = r#"{"name": "w", "schemaVersion": "1.5", "workflow": {"specification": {"tasks": [
+    {"name": "a", "id": "a", "parents": [], "children": ["b"], "inputFiles": [], "outputFiles": []},
+    {"name": "b", "id": "b", "parents": ["a"], "children": [], "inputFiles": [], "outputFiles": []}], "files": []}}}"#;
+
 #[tokio::test]
 async fn jobs_grow_in_every_format() -> Outcome {
     let service = Service::start()?;
     let client = service.client();
     client.register("m", &node(1.0)).await?;
     let base = "tasks: [{name: a, work: 1, outputs: [x]}]\nfiles: {x: 1MB}";
-    let dax = r#"<adag name="d"><job id="a" name="a"/><job id="b" name="b" runtime="2"/>
-        <child ref="b"><parent ref="a"/></child></adag>"#;
-    let wfformat = r#"{"name": "w", "schemaVersion": "1.5", "workflow": {"specification": {"tasks": [
-        {"name": "a", "id": "a", "parents": [], "children": ["b"], "inputFiles": [], "outputFiles": []},
-        {"name": "b", "id": "b", "parents": ["a"], "children": [], "inputFiles": [], "outputFiles": []}],
-        "files": []}}}"#;
     let texts = [
         ("json", r#"{"tasks": [{"name": "b", "work": 2, "after": ["a"]}]}"#),
         ("yaml", "tasks: [{name: b, work: 2, after: [a]}]"),
         ("toml", "[[tasks]]\nname = \"b\"\nwork = 2\nafter = [\"a\"]"),
         ("dot", "digraph { a -> b }"),
-        ("dax", dax),
-        ("wfformat", wfformat),
+        ("dax", DAX),
+        ("wfformat", WFFORMAT),
     ];
     for (format, text) in texts {
         for query in [format!("?format={format}"), String::new()] {
@@ -390,6 +390,95 @@ async fn batches_and_explanations() -> Outcome {
     Ok(())
 }
 
+/// All calls under /v1 but the batch itself, with those of the interface's document that they stand for.
+#[tokio::test]
+async fn every_call_can_be_made_in_a_batch() -> Outcome {
+    let service = Service::start()?;
+    let graph = serde_json::json!({"tasks": [{"name": "a", "work": 1}]});
+    let more = serde_json::json!({"tasks": [{"name": "b", "work": 1, "after": ["a"]}]});
+    let done = serde_json::json!({"events": [{"task": "a", "attempt": 1, "event": "finished"}]});
+    let nodes = serde_json::json!({"nodes": {"m1": {}, "m2": {}}});
+    let calls = [
+        ("put", "/v1/nodes/m0", Some(serde_json::json!({"speed": 2}))),
+        ("post", "/v1/nodes", Some(nodes)),
+        ("get", "/v1/nodes", None),
+        ("get", "/v1/nodes/m0", None),
+        ("post", "/v1/nodes/m0/heartbeat", None),
+        ("post", "/v1/heartbeats", Some(serde_json::json!({"nodes": ["m0"]}))),
+        ("post", "/v1/nodes/m1/drain", None),
+        ("delete", "/v1/nodes/m1/drain", None),
+        ("delete", "/v1/nodes/m2", None),
+        ("post", "/v1/jobs", Some(graph)),
+        ("get", "/v1/jobs", None),
+        ("get", "/v1/jobs/j0", None),
+        ("post", "/v1/jobs/j0/extend", Some(more)),
+        ("post", "/v1/jobs/j0/place", None),
+        ("get", "/v1/jobs/j0/grants?after=0", None),
+        ("post", "/v1/jobs/j0/events", Some(done)),
+        ("get", "/v1/jobs/j0/tasks", None),
+        ("get", "/v1/jobs/j0/tasks/a", None),
+        ("delete", "/v1/jobs/j0", None),
+    ];
+    let document = mdts_service::openapi();
+    let paths = document["paths"].as_object().ok_or("no paths")?.iter();
+    let all = paths.flat_map(|(path, methods)| {
+        methods
+            .as_object()
+            .into_iter()
+            .flat_map(move |methods| methods.keys().map(move |m| (m.as_str(), path.as_str())))
+    });
+    for (method, pattern) in all.filter(|(_, path)| path.starts_with("/v1/") && *path != "/v1/batch") {
+        let is_it = |path: &str| {
+            let path = path.split('?').next().unwrap_or_default();
+            let (one, other): (Vec<&str>, Vec<&str>) =
+                (pattern.split('/').collect(), path.split('/').collect());
+            one.len() == other.len() && one.iter().zip(&other).all(|(a, b)| a.starts_with('{') || a == b)
+        };
+        assert!(
+            calls.iter().any(|(m, path, _)| *m == method && is_it(path)),
+            "{method} {pattern} is missing"
+        );
+    }
+    let call = |(method, path, body): &(&str, &str, Option<serde_json::Value>)| Call {
+        method: method.to_uppercase(),
+        path: (*path).to_owned(),
+        key: None,
+        body: body.clone(),
+    };
+    let answers = service.client().batch(&Batch { calls: calls.iter().map(call).collect() }).await?.answers;
+    for ((method, path, _), answer) in calls.iter().zip(&answers) {
+        assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
+    }
+    assert_eq!(answers[13].body["placements"][0]["state"], "start");
+    assert_eq!(answers[15].body["ready"], serde_json::json!(["b"]));
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn jobs_of_higher_priority_come_first() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let ahead = Place { ahead: true, ..Place::default() };
+    let two = "tasks: [{name: a, work: 1}, {name: b, work: 1}]";
+    let low = submit(&client, two).await?;
+    client.place(&low, &ahead).await?;
+    let how = Submission { priority: 5, ..Submission::default() };
+    let high = client.submit(two, &how).await?.id;
+    client.place(&high, &ahead).await?;
+    client.events(&low, vec![finished("a", 1)]).await?;
+    for task in ["a", "b"] {
+        let why = client.task(&low, "b").await?.why;
+        assert!(why.contains("m is not free yet"), "{why}");
+        client.events(&high, vec![finished(task, 1)]).await?;
+    }
+    let grants = client.grants(&low, 1, 0.0).await?.grants;
+    assert_eq!(started(&grants), [("b".to_owned(), 1, "m".to_owned(), true)]);
+    service.stop().await?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn run_times_are_learnt() -> Outcome {
     let service = Service::start()?;
@@ -417,11 +506,19 @@ async fn many_formats_are_read() -> Outcome {
         ("json", r#"{"tasks": [{"name": "a", "work": 1}]}"#),
         ("toml", "[[tasks]]\nname = \"a\"\nwork = 1"),
         ("dot", "digraph { a -> b }"),
+        ("dax", DAX),
+        ("wfformat", WFFORMAT),
+        ("stg", "1\n0 0 0\n1 5 1 0\n2 0 1 1\n"),
     ];
     for (format, text) in formats {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, text.as_bytes())?;
+        let packed = packed.finish()?;
         for named in [None, Some(format.to_owned())] {
             let how = Submission { format: named, ..Submission::default() };
-            assert!(client.submit(text, &how).await?.tasks > 0, "{format}");
+            let plain = client.submit(text, &how).await?;
+            assert!(plain.tasks > 0, "{format}");
+            assert_eq!(client.submit(packed.clone(), &how).await?.tasks, plain.tasks, "{format}, packed");
         }
     }
     let unknown = Submission { format: Some("word".into()), ..Submission::default() };

@@ -51,6 +51,7 @@ impl State {
                     self.leave(run);
                     let t = self.task(job, task);
                     (t.phase, t.node, t.staged) = (Phase::Ready, None, false);
+                    self.note_ready(job, task);
                 }
                 _ => {}
             }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::fair::Terms;
 use super::jobs::Jobs;
 use super::node::NodeState;
+use super::ready::SeenReady;
 use super::speculation::Second;
 use super::state::{Job, TaskState};
 use super::{JobId, Phase, State, TaskRun};
@@ -115,6 +116,7 @@ impl State {
                 terms: job.terms,
                 tasks: job.tasks,
                 ready: job.ready,
+                seen_ready: SeenReady::default(),
                 second: job.second.into_iter().map(|(task, second)| (task.into(), second)).collect(),
                 trigger: None,
                 remaining: job.remaining as usize,
@@ -123,7 +125,19 @@ impl State {
             }));
         }
         state.find_tasks();
+        state.find_ready();
         Ok(Some(state))
+    }
+
+    /// Notes which tasks are ready.
+    fn find_ready(&mut self) {
+        for job in self.open.clone() {
+            let tasks = self.jobs[job.index()].tasks.iter().enumerate();
+            let ready = tasks.filter(|(_, t)| t.phase == Phase::Ready).map(|(at, _)| TaskId::new(at));
+            for task in ready.collect::<Vec<_>>() {
+                self.note_ready(job, task);
+            }
+        }
     }
 
     /// Notes which tasks are on which nodes.

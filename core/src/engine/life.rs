@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mdts_dag::TaskId;
 
+use super::ready::SeenReady;
 use super::state::{Job, Phase, State, TaskState};
 use super::{Command, JobId, TaskRun, Trigger};
 use crate::{Instance, NodeId, Progress};
@@ -27,6 +28,7 @@ impl State {
         self.jobs.push(Some(Job {
             tasks: graph.tasks().map(task).collect(),
             ready: Vec::new(),
+            seen_ready: SeenReady::default(),
             second: BTreeMap::new(),
             trigger: None,
             remaining: graph.len(),
@@ -85,8 +87,10 @@ impl State {
         let staging = self.staging;
         let t = self.task(job, task);
         t.phase = Phase::Ready;
-        match t.node {
-            None if !t.asked => {}
+        let (node, asked) = (t.node, t.asked);
+        self.note_ready(job, task);
+        match node {
+            None if !asked => {}
             None => {
                 self.jobs[job.index()].ready.push(task);
                 self.unplaced.insert(job);
@@ -94,7 +98,7 @@ impl State {
             }
             Some(node) => {
                 // Placed ahead of time. Without staging its data is where it needs to be.
-                t.staged |= !staging;
+                self.task(job, task).staged |= !staging;
                 self.enqueue(job, task);
                 self.touch(node);
             }

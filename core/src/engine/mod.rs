@@ -23,6 +23,7 @@ mod life;
 mod node;
 mod presence;
 mod queue;
+mod ready;
 mod reshape;
 mod rest;
 mod speculation;

@@ -13,7 +13,7 @@ use crate::{Cluster, Error, Instance, NodeId, Resources, Result, SlotModel};
 impl State {
     /// Puts another cluster in the place of the present one: nodes may have been added at its end, which are lost until
     /// they join, and lost nodes may have other capacity and speed. `instance` gives the jobs that have not ended theirs on
-    /// the new cluster. O(open jobs x their tasks + nodes).
+    /// the new cluster. O(open jobs + tasks that are placed + nodes).
     ///
     /// # Errors
     /// [`Error::BadSetting`] if a node or a job is missing, or the slot model is another; nothing is changed then.
@@ -56,12 +56,14 @@ impl State {
         if self.slots == SlotModel::Exclusive {
             return;
         }
-        for job in &self.open {
-            let job = &self.jobs[job.index()];
-            for (task, t) in job.instance.graph().tasks().zip(&job.tasks) {
-                if let (Phase::Running, Some(node)) = (t.phase, t.node) {
-                    let free = &mut self.nodes[node.index()].free;
-                    free.iter_mut().zip(job.instance.demand(task)).for_each(|(free, taken)| *free -= taken);
+        for (i, node) in self.nodes.iter_mut().enumerate() {
+            for (job, task) in &node.here {
+                let job = &self.jobs[job.index()];
+                let t = &job.tasks[task.index()];
+                let runs = t.phase == Phase::Running && t.node == Some(NodeId::new(i));
+                if runs || job.second.get(task).is_some_and(|second| second.node == NodeId::new(i)) {
+                    let demand = job.instance.demand(*task);
+                    node.free.iter_mut().zip(demand).for_each(|(free, taken)| *free -= taken);
                 }
             }
         }

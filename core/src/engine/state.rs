@@ -11,6 +11,7 @@ use super::fair::{Hold, Terms};
 use super::jobs::Jobs;
 use super::life::Retry;
 use super::node::NodeState;
+use super::ready::SeenReady;
 use super::rest::Resting;
 use super::speculation::Second;
 use super::{Command, Event, JobId, TaskRun, Trigger};
@@ -85,6 +86,7 @@ pub(super) struct Job {
     pub(super) tasks: Vec<TaskState>,
     /// Ready and not placed.
     pub(super) ready: Vec<TaskId>,
+    pub(super) seen_ready: SeenReady,
     /// Second attempts of tasks that run.
     pub(super) second: BTreeMap<TaskId, Second>,
     pub(super) trigger: Option<Trigger>,
@@ -214,6 +216,7 @@ impl State {
         let job = &mut self.jobs[id.index()];
         if job.remaining == 0 && !job.closed {
             job.closed = true;
+            job.seen_ready = SeenReady::default();
             self.open.remove(&id);
             out.push(Command::JobDone { job: id, succeeded: job.lost == 0 });
         }

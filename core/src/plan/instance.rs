@@ -1,12 +1,13 @@
 //! An instance: one graph on one cluster under one data model, with the cost of everything.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mdts_dag::{DataModel, FlatGraph, TaskId};
 use rustc_hash::FxHashMap;
 
 use super::Placement;
-use super::resources::{Resources, fits};
+use super::resources::Resources;
+use super::rows::{Classes, Row, Sorted, Speeds, seconds};
 use crate::{Cluster, Error, Link, NodeId, Result, SlotModel};
 
 /// What a planner is asked to schedule.
@@ -38,21 +39,15 @@ struct Shared {
     data: DataModel,
     resources: Resources,
     /// Seconds at speed 1 per task, unknown work estimated.
-    work: Vec<f64>,
-    row: Vec<Row>,
-    /// Rows of node speeds (0: the node cannot run the task), and of given times (infinite likewise).
-    speeds: Vec<f64>,
+    work: Arc<[f64]>,
+    classes: Classes,
+    speeds: Speeds,
+    /// Rows of given times (infinite: the node cannot run the task), and the least of each.
     times: Vec<f64>,
-    mean_exec: Vec<f64>,
-    min_exec: Vec<f64>,
+    least: Vec<f64>,
+    /// Made when it is asked for: it takes a look at every task on every node.
+    mean_exec: OnceLock<Vec<f64>>,
     mean_link: Link,
-}
-
-/// Where a task's times come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Row {
-    Speeds(u32),
-    Times(u32),
 }
 
 /// What has happened already when a job is planned anew.
@@ -76,28 +71,52 @@ impl Progress {
 }
 
 impl Instance {
-    /// Computes the costs of a graph on a cluster. O(tasks x nodes).
+    /// Computes the costs of a graph on a cluster. O(tasks + nodes x classes of tasks that differ in where they run how fast).
     ///
     /// # Errors
     /// [`Error::Infeasible`] if some task fits no node, [`Error::Cluster`] if a time is given for a node that
     /// does not exist.
     pub fn new(graph: Arc<FlatGraph>, cluster: Arc<Cluster>, data: DataModel) -> Result<Self> {
+        let work = known_work(&graph).into();
+        Self::with_work(graph, cluster, data, work, None)
+    }
+
+    /// The same graph on another cluster, without what has happened. Where the nodes that were there before still do the same,
+    /// as after another one joined, O(nodes x classes of tasks), whatever the number of tasks; else as [`Instance::new`].
+    ///
+    /// # Errors
+    /// Those of [`Instance::new`].
+    pub fn on(&self, cluster: Arc<Cluster>) -> Result<Self> {
+        let Shared { graph, data, work, classes, .. } = &*self.shared;
+        Self::with_work(graph.clone(), cluster, *data, work.clone(), Some(classes))
+    }
+
+    fn with_work(
+        graph: Arc<FlatGraph>,
+        cluster: Arc<Cluster>,
+        data: DataModel,
+        work: Arc<[f64]>,
+        known: Option<&Classes>,
+    ) -> Result<Self> {
         let resources = Resources::new(graph.demands(), &cluster);
-        let mut shared = Shared {
-            work: known_work(&graph),
+        let sorted = Sorted::new(&graph, &cluster, &resources);
+        let classes = sorted.classes(&graph, &work, known);
+        let speeds = sorted.speeds(&classes);
+        let (times, least) = given_times(&graph, &cluster, &sorted)?;
+        let shared = Shared {
             mean_link: cluster.network().mean(cluster.len()),
-            resources,
-            data,
-            row: Vec::new(),
-            speeds: Vec::new(),
-            times: Vec::new(),
-            mean_exec: Vec::new(),
-            min_exec: Vec::new(),
+            mean_exec: OnceLock::new(),
             graph,
             cluster,
+            data,
+            work,
+            classes,
+            speeds,
+            times,
+            least,
+            resources,
         };
-        shared.add_rows()?;
-        shared.add_means()?;
+        shared.check_feasible()?;
         Ok(Self { shared: Arc::new(shared), progress: None })
     }
 
@@ -139,7 +158,7 @@ impl Instance {
     /// Number of tasks.
     #[inline]
     pub fn tasks(&self) -> usize {
-        self.shared.row.len()
+        self.shared.work.len()
     }
 
     /// Number of nodes.
@@ -153,8 +172,10 @@ impl Instance {
     pub fn exec(&self, task: TaskId, node: NodeId) -> f64 {
         let s = &*self.shared;
         let n = s.cluster.len();
-        match s.row[task.index()] {
-            Row::Speeds(row) => seconds(s.work[task.index()], s.speeds[row as usize * n + node.index()]),
+        match s.classes.of_task[task.index()] {
+            Row::Speeds(row) => {
+                seconds(s.work[task.index()], s.speeds.of_nodes[row as usize * n + node.index()])
+            }
             Row::Times(row) => s.times[row as usize * n + node.index()],
         }
     }
@@ -163,10 +184,10 @@ impl Instance {
     pub fn exec_all(&self, task: TaskId, times: &mut [f64]) {
         let s = &*self.shared;
         let n = s.cluster.len();
-        match s.row[task.index()] {
+        match s.classes.of_task[task.index()] {
             Row::Speeds(row) => {
                 let (work, row) = (s.work[task.index()], row as usize);
-                for (time, speed) in times.iter_mut().zip(&s.speeds[row * n..(row + 1) * n]) {
+                for (time, speed) in times.iter_mut().zip(&s.speeds.of_nodes[row * n..(row + 1) * n]) {
                     *time = seconds(work, *speed);
                 }
             }
@@ -183,22 +204,22 @@ impl Instance {
     /// Tasks of one class have run times in the same proportion on all nodes; `None` if times are given per node.
     #[inline]
     pub fn speed_class(&self, task: TaskId) -> Option<u32> {
-        match self.shared.row[task.index()] {
+        match self.shared.classes.of_task[task.index()] {
             Row::Speeds(row) => Some(row),
             Row::Times(_) => None,
         }
     }
 
-    /// Mean run time of `task` over the nodes that can run it.
+    /// Mean run time of `task` over the nodes that can run it. The first call is O(tasks x nodes), all others O(1).
     #[inline]
     pub fn mean_exec(&self, task: TaskId) -> f64 {
-        self.shared.mean_exec[task.index()]
+        self.shared.mean_exec.get_or_init(|| self.shared.means())[task.index()]
     }
 
     /// Run time of `task` on its fastest node.
     #[inline]
     pub fn min_exec(&self, task: TaskId) -> f64 {
-        self.shared.min_exec[task.index()]
+        self.shared.min_exec(task)
     }
 
     /// Seconds to move `bytes` from `a` to `b`; 0 on the same node.
@@ -243,11 +264,6 @@ impl Instance {
     }
 }
 
-#[inline]
-fn seconds(work: f64, speed: f64) -> f64 {
-    if speed > 0.0 { work / speed } else { f64::INFINITY }
-}
-
 /// Work per task; unknown work is the mean of the kind, of all, or 1 second.
 fn known_work(graph: &FlatGraph) -> Vec<f64> {
     let mut work: Vec<f64> = graph.tasks().map(|t| graph.work(t)).collect();
@@ -276,110 +292,34 @@ fn known_work(graph: &FlatGraph) -> Vec<f64> {
 }
 
 impl Shared {
-    /// One row of speeds per (kind with speeds of its own, set of nodes that fit); one of times per given task.
-    fn add_rows(&mut self) -> Result<()> {
-        let (graph, cluster) = (self.graph.clone(), self.cluster.clone());
-        let n = cluster.len();
-        let fitting = self.fitting_nodes();
-        let classes = SpeedClasses::new(&graph, &cluster);
-        let mut rows: FxHashMap<(u32, u32), u32> = FxHashMap::default();
-        let node_ids = if graph.per_node_times().is_empty() { FxHashMap::default() } else { ids(&cluster) };
-        let mut given = graph.per_node_times().iter().peekable();
-        for task in graph.tasks() {
-            let (kind, demand) = (graph.kind(task).index(), graph.demand(task).index());
-            let fit = &fitting.patterns[fitting.of_demand[demand] as usize];
-            if let Some((_, times)) = given.next_if(|(t, _)| *t == task) {
-                self.row.push(Row::Times((self.times.len() / n) as u32));
-                self.add_given_times(task, times, &node_ids, fit)?;
-                continue;
-            }
-            let class = classes.of_kind[kind];
-            let row = *rows.entry((class, fitting.of_demand[demand])).or_insert_with(|| {
-                self.add_speeds(&classes.own[class as usize], fit);
-                (self.speeds.len() / n - 1) as u32
-            });
-            self.row.push(Row::Speeds(row));
-        }
-        Ok(())
-    }
-
-    /// A row of every node's speed, `own` before that for all kinds.
-    fn add_speeds(&mut self, own: &[(usize, f64)], fit: &[bool]) {
-        let at = self.speeds.len();
-        self.speeds.extend(self.cluster.nodes().iter().map(|node| node.speed));
-        let row = &mut self.speeds[at..];
-        for (node, speed) in own {
-            row[*node] = *speed;
-        }
-        for (speed, _) in row.iter_mut().zip(fit).filter(|(_, fits)| !**fits) {
-            *speed = 0.0;
+    #[inline]
+    fn min_exec(&self, task: TaskId) -> f64 {
+        match self.classes.of_task[task.index()] {
+            Row::Speeds(row) => seconds(self.work[task.index()], self.speeds.fastest[row as usize]),
+            Row::Times(row) => self.least[row as usize],
         }
     }
 
-    fn add_given_times(
-        &mut self,
-        task: TaskId,
-        times: &[(Arc<str>, f64)],
-        node_ids: &FxHashMap<&str, usize>,
-        fit: &[bool],
-    ) -> Result<()> {
-        let at = self.times.len();
-        self.times.resize(at + self.cluster.len(), f64::INFINITY);
-        for (name, time) in times {
-            let Some(&node) = node_ids.get(&**name) else {
-                return Err(Error::Cluster {
-                    place: format!("task '{}'", self.graph.task_name(task)),
-                    message: format!("a time is given for node '{name}', which the cluster does not have"),
-                });
-            };
-            if fit[node] {
-                self.times[at + node] = *time;
-            }
+    fn check_feasible(&self) -> Result<()> {
+        if self.classes.can_run(&self.speeds) && self.least.iter().all(|time| time.is_finite()) {
+            return Ok(());
         }
-        Ok(())
+        let stranded = self.graph.tasks().find(|task| !self.min_exec(*task).is_finite());
+        stranded.map_or(Ok(()), |task| Err(self.infeasible(task)))
     }
 
-    /// For every demand, the nodes whose whole capacity holds it; equal sets are stored once.
-    fn fitting_nodes(&self) -> Fitting {
-        let mut known: FxHashMap<Vec<bool>, u32> = FxHashMap::default();
-        let mut patterns = Vec::new();
-        let of_demand = (0..self.graph.demands().len()).map(|demand| {
-            let known_resources = self.resources.unknown(demand).is_none();
-            let demand = self.resources.demand(demand);
-            let fit_on = |node| known_resources && fits(demand, self.resources.capacity(node));
-            let fit: Vec<bool> = (0..self.cluster.len()).map(fit_on).collect();
-            *known.entry(fit).or_insert_with_key(|fit| {
-                patterns.push(fit.clone());
-                patterns.len() as u32 - 1
-            })
-        });
-        Fitting { of_demand: of_demand.collect(), patterns }
-    }
-
-    fn add_means(&mut self) -> Result<()> {
+    /// Mean run time per task.
+    fn means(&self) -> Vec<f64> {
         let n = self.cluster.len();
-        for task in self.graph.clone().tasks() {
-            let (mut sum, mut count, mut min) = (0.0, 0.0, f64::INFINITY);
-            let row = match self.row[task.index()] {
-                Row::Speeds(row) => &self.speeds[row as usize * n..(row as usize + 1) * n],
-                Row::Times(row) => &self.times[row as usize * n..(row as usize + 1) * n],
-            };
-            let is_speed = matches!(self.row[task.index()], Row::Speeds(_));
-            for &value in row {
-                let time = if is_speed { seconds(self.work[task.index()], value) } else { value };
-                if time.is_finite() {
-                    sum += time;
-                    count += 1.0;
-                    min = min.min(time);
-                }
+        let of_task = |task: TaskId| match self.classes.of_task[task.index()] {
+            Row::Speeds(row) => {
+                let row = &self.speeds.of_nodes[row as usize * n..(row as usize + 1) * n];
+                let work = self.work[task.index()];
+                mean(row.iter().map(|speed| seconds(work, *speed)))
             }
-            if count == 0.0 {
-                return Err(self.infeasible(task));
-            }
-            self.mean_exec.push(sum / count);
-            self.min_exec.push(min);
-        }
-        Ok(())
+            Row::Times(row) => mean(self.times[row as usize * n..(row as usize + 1) * n].iter().copied()),
+        };
+        self.graph.tasks().map(of_task).collect()
     }
 
     fn infeasible(&self, task: TaskId) -> Error {
@@ -405,45 +345,40 @@ impl Shared {
     }
 }
 
-/// The index of every node by its name.
-fn ids(cluster: &Cluster) -> FxHashMap<&str, usize> {
-    cluster.nodes().iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect()
+/// The mean of those that are finite.
+fn mean(times: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for time in times.filter(|time| time.is_finite()) {
+        sum += time;
+        count += 1.0;
+    }
+    sum / count
 }
 
-struct Fitting {
-    of_demand: Vec<u32>,
-    patterns: Vec<Vec<bool>>,
-}
-
-/// Kinds by the speeds that nodes have for them.
-struct SpeedClasses {
-    of_kind: Vec<u32>,
-    /// Per class, ascending by node: the nodes with a speed other than their own. Most kinds have none.
-    own: Vec<Vec<(usize, f64)>>,
-}
-
-impl SpeedClasses {
-    /// O(kinds + speeds given per kind), whatever the number of nodes that give none.
-    fn new(graph: &FlatGraph, cluster: &Cluster) -> Self {
-        let kinds = graph.kinds().iter().enumerate();
-        let ids: FxHashMap<&str, usize> = kinds.map(|(i, kind)| (&**kind, i)).collect();
-        let mut own_of_kind = vec![Vec::new(); ids.len()];
-        for (i, node) in cluster.nodes().iter().enumerate() {
-            for (kind, speed) in node.speeds.iter().filter(|(_, speed)| **speed != node.speed) {
-                if let Some(kind) = ids.get(kind.as_str()) {
-                    own_of_kind[*kind].push((i, *speed));
-                }
+/// The rows of the tasks whose times are given per node, and the least time of each.
+fn given_times(graph: &FlatGraph, cluster: &Cluster, sorted: &Sorted<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+    let (mut rows, mut least) = (Vec::new(), Vec::new());
+    if graph.per_node_times().is_empty() {
+        return Ok((rows, least));
+    }
+    let nodes = cluster.nodes().iter().enumerate();
+    let ids: FxHashMap<&str, usize> = nodes.map(|(i, node)| (node.name.as_str(), i)).collect();
+    for (task, times) in graph.per_node_times() {
+        let at = rows.len();
+        rows.resize(at + cluster.len(), f64::INFINITY);
+        let fit = sorted.fit(graph.demand(*task).index());
+        for (name, time) in times {
+            let Some(&node) = ids.get(&**name) else {
+                return Err(Error::Cluster {
+                    place: format!("task '{}'", graph.task_name(*task)),
+                    message: format!("a time is given for node '{name}', which the cluster does not have"),
+                });
+            };
+            if fit[node] {
+                rows[at + node] = *time;
             }
         }
-        let mut known: FxHashMap<Vec<(usize, u64)>, u32> = FxHashMap::default();
-        let mut own = Vec::new();
-        let of_kind = own_of_kind.into_iter().map(|speeds| {
-            let bits = speeds.iter().map(|(node, speed)| (*node, speed.to_bits())).collect();
-            *known.entry(bits).or_insert_with(|| {
-                own.push(speeds);
-                own.len() as u32 - 1
-            })
-        });
-        Self { of_kind: of_kind.collect(), own }
+        least.push(rows[at..].iter().copied().fold(f64::INFINITY, f64::min));
     }
+    Ok((rows, least))
 }

@@ -6,6 +6,7 @@ mod instance;
 mod objectives;
 mod partial;
 mod resources;
+mod rows;
 mod schedule;
 mod timeline;
 mod verify;

@@ -43,10 +43,12 @@ pub fn read(bytes: &[u8], format: impl Into<Option<Format>>, name: &str) -> Resu
     read_file(bytes, format.into(), Path::new(name), LIMIT)
 }
 
-/// The same for bytes from strangers: the text may have `limit` bytes, packed and unpacked; at most 4 GiB in any case.
+/// The same for bytes from strangers: the text may have `limit` bytes, packed and unpacked; at most 4 GiB in any case. Texts in
+/// the project's own format may have an object per 64 bytes of that and an item of a list per 12, and TOML an eighth of the bytes, so
+/// that what they stand for is not much larger.
 ///
 /// # Errors
-/// As for [`read_path`]; what is larger is an [`Error::Parse`].
+/// As for [`read_path`]; a longer text is an [`Error::Parse`], one that holds more an [`Error::TooLarge`].
 pub fn read_within(
     bytes: &[u8],
     format: impl Into<Option<Format>>,
@@ -54,6 +56,31 @@ pub fn read_within(
     limit: u64,
 ) -> Result<JobGraph> {
     read_file(bytes, format.into(), Path::new(name), limit.min(LIMIT))
+}
+
+/// Whether a text of the project's own format from a stranger holds no more than [`read_within`] takes.
+///
+/// # Errors
+/// [`Error::TooLarge`].
+pub fn check_within(text: &str, format: Format, limit: u64) -> Result<()> {
+    own::check_size(text, format, limit)
+}
+
+/// Adds the tasks of a text to a graph: JSON in the project's own format, whose tasks may depend on those that are there, and
+/// whose name, if it has one, says nothing. What is there stays as it is, see [`JobGraph::into_builder`].
+///
+/// ```
+/// use mdts_dag::format::{self, Format};
+/// let job = format::read(b"tasks: [{name: split, work: 2}]", Format::Yaml, "job")?;
+/// let job = format::extend(job, r#"{"tasks": [{"name": "sort", "work": 1, "after": ["split"]}]}"#)?;
+/// assert_eq!((job.len(), job.dependency_count()), (2, 1));
+/// # Ok::<(), mdts_dag::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Parse`] and those of [`JobGraphBuilder::build`](crate::JobGraphBuilder::build).
+pub fn extend(job: JobGraph, text: &str) -> Result<JobGraph> {
+    own::extend_json(job, text)
 }
 
 /// `WfFormat`, the format of large files, is read in pieces; texts of other formats are held as a whole.
@@ -108,6 +135,9 @@ fn read_text(bytes: &[u8], format: Option<Format>, path: &Path, limit: u64) -> R
         None => Format::detect(path, bytes)?,
     };
     let text = text(bytes, format, limit)?;
+    if limit < LIMIT {
+        own::check_size(text, format, limit)?;
+    }
     let name = job_name(path);
     match format {
         Format::WfFormat => wfformat::read(&mut text.as_bytes(), &name),

@@ -43,5 +43,5 @@ mod stg;
 mod wfformat;
 
 pub use detect::Format;
-pub use input::{read, read_from, read_path, read_within};
+pub use input::{check_within, extend, read, read_from, read_path, read_within};
 pub use output::{write, write_path};

@@ -2,7 +2,8 @@
 //!
 //! The ready tasks of a step are placed by falling upward rank, each behind the work that its node has by then and
 //! after its data has arrived: HEFT's choice of nodes without a plan. Source for the rank: Topcuoglu, Hariri, Wu,
-//! IEEE TPDS 13(3), 2002. O(ready tasks x nodes + their dependencies) per step, O(tasks + dependencies) once per job.
+//! IEEE TPDS 13(3), 2002. O(ready tasks x nodes + their dependencies) per step; O(tasks + dependencies) once per job, and after
+//! nodes or the job have changed, when two tasks are ready at once.
 
 use mdts_core::engine::{JobId, Phase, Step, Trigger};
 use mdts_core::{Arrival, Decisions, Instance, NodeId, Placer, Result, SlotModel};
@@ -51,6 +52,9 @@ impl Eft {
         self.ready.extend(step.ready());
         if step.trigger() >= Trigger::NodesChanged {
             self.ranks.remove(&step.job()); // the job may have grown, too
+        }
+        if self.ready.len() < 2 && !self.ranks.contains_key(&step.job()) {
+            return; // there is nothing to sort
         }
         let ranks = self.ranks.entry(step.job()).or_insert_with(|| Ranks {
             of_task: rank::upward(step.instance()),

@@ -25,6 +25,8 @@ use crate::weights::WeightsFlag;
 const SOCKET: &str = ".mdts/service.sock";
 /// The policy if nothing names one: it decides tasks as they come, from many jobs.
 const POLICY: &str = "eft";
+/// Policies that think for a second or more about every new job, while nobody else is answered.
+const SLOW: [&str; 1] = ["search"];
 
 /// Arguments of `mdts serve`.
 #[derive(Debug, clap::Args)]
@@ -53,7 +55,7 @@ pub(crate) struct Serve {
     /// Size of the journal, beyond the last snapshot, at which the next one takes the records' place
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size, requires = "journal")]
     snapshot_after: u64,
-    /// Policy, see mdts policies [default: eft]
+    /// Policy, see mdts policies; all but search, which takes too long [default: eft]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     #[command(flatten)]
@@ -90,6 +92,7 @@ impl Serve {
         };
         let settings = Settings::load(&self.model, flags)?;
         let info = policy::find(&settings.policy)?;
+        check_policy(info.name)?;
         let policy = Policy::new(info, self.weights.load(&[info.name], &settings)?.as_ref());
         let cluster = settings.cluster.as_deref().map(Cluster::read).transpose()?;
         let slots = settings.slots.or(cluster.as_ref().map(Cluster::slots)).unwrap_or(SlotModel::Exclusive);
@@ -177,6 +180,17 @@ impl Serve {
         });
         socket.into_iter().chain(address).collect()
     }
+}
+
+/// Refuses policies that would keep everybody waiting.
+fn check_policy(name: &str) -> Result<()> {
+    if !SLOW.contains(&name) {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "the policy '{name}' plans every job for a second or more, while the service answers nobody else; serve with eft (tasks as \
+         they come), heft (plans whole jobs in milliseconds) or mdts (learned), and use '{name}' with mdts plan and mdts run"
+    )))
 }
 
 /// Bytes, as in `64MiB`.

@@ -1,11 +1,13 @@
-//! Measures a running service from a client's side: `measure SOCKET latency|throughput|answers|soak [COUNT]`.
+//! Measures a running service from a client's side: `measure SOCKET latency|throughput|answers|large|soak [COUNT]`.
 //!
 //! latency: COUNT times, `place` of 64 ready tasks on 100 nodes, from request to answer.
 //! throughput: COUNT tasks in jobs of 1,000 on 100 nodes, each granted and reported as finished; one client.
 //! answers: COUNT changes from 64 clients at a time, each answered before the client sends the next.
+//! large: a job of COUNT tasks grows task by task, nodes join meanwhile, and another one of that size comes to its end.
 //! soak: for COUNT seconds, four clients run jobs with failures, extensions, cancellations and silent clients while nodes come
 //! and go; every minute one line with the latencies of its calls.
 
+mod large;
 mod soak;
 
 use std::time::Instant;
@@ -22,7 +24,7 @@ const CHILDREN: usize = 64;
 async fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (Some(socket), Some(what)) = (arguments.first(), arguments.get(1)) else {
-        return Err("usage: measure SOCKET latency|throughput [COUNT]".into());
+        return Err("usage: measure SOCKET latency|throughput|answers|large|soak [COUNT]".into());
     };
     let count = arguments.get(2).map(|count| count.parse()).transpose()?;
     let client = Client::unix(socket);
@@ -34,8 +36,9 @@ async fn main() -> Outcome {
         "latency" => latency(&client, count.unwrap_or(200)).await,
         "throughput" => throughput(&client, count.unwrap_or(100_000)).await,
         "answers" => answers(socket, count.unwrap_or(20_000)).await,
+        "large" => large::run(&client, count.unwrap_or(20_000)).await,
         "soak" => soak::run(socket, count.unwrap_or(600)).await,
-        _ => Err("latency, throughput, answers or soak?".into()),
+        _ => Err("latency, throughput, answers, large or soak?".into()),
     }
 }
 

@@ -42,6 +42,7 @@ pub struct TaskEvent {
 #[serde(deny_unknown_fields)]
 pub struct Events {
     /// The reports.
+    #[serde(deserialize_with = "super::object::list")]
     pub events: Vec<TaskEvent>,
 }
 

@@ -6,6 +6,7 @@
 mod event;
 mod job;
 mod node;
+mod object;
 mod place;
 mod problem;
 mod whole;

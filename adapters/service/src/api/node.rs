@@ -54,6 +54,7 @@ impl Default for NodeSpec {
 #[serde(deny_unknown_fields)]
 pub struct Registration {
     /// Up to 10,000.
+    #[serde(deserialize_with = "super::object::by_name")]
     pub nodes: BTreeMap<String, NodeSpec>,
 }
 

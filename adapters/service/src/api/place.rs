@@ -111,6 +111,7 @@ pub struct Choice {
 #[serde(deny_unknown_fields)]
 pub struct Batch {
     /// At most 1,000.
+    #[serde(deserialize_with = "super::object::list")]
     pub calls: Vec<Call>,
 }
 

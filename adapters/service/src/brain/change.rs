@@ -27,8 +27,9 @@ pub(crate) enum Change {
     Extended {
         job: u32,
         tasks: String,
-        /// As of a new job; not a number for tasks that the job had.
+        /// As of a new job, for the new tasks alone.
         predicted: Vec<f64>,
+        /// The whole graph with these tasks and run times, if it was made already.
         #[serde(skip)]
         parsed: Option<Graph>,
     },

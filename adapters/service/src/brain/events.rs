@@ -147,7 +147,7 @@ impl Brain {
             results,
             ready: ready.into_iter().map(|task| entry.graph.task(task).name.to_string()).collect(),
             remaining: state.remaining(job),
-            after: entry.grants.len() as u64,
+            after: entry.grants.latest(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mdts_dag::format::{self, Format};
-use mdts_dag::{FlatGraph, JobGraph, Task, Work};
+use mdts_dag::{FlatGraph, JobGraph, Task, TaskId, Work};
 use serde_json::Value;
 
 use crate::api::{Extension, Problem};
@@ -32,92 +32,97 @@ pub(crate) struct Graph {
 impl Graph {
     /// Checks a graph. O(tasks + dependencies).
     pub(super) fn new(job: JobGraph) -> Result<Self, Problem> {
-        if job.len() > MOST_TASKS {
-            return Err(Problem::too_large(format!("more than {MOST_TASKS} tasks")));
-        }
-        if job.dependency_count() > MOST_DEPENDENCIES {
-            return Err(Problem::too_large(format!("more than {MOST_DEPENDENCIES} dependencies")));
-        }
-        let mut resources = BTreeSet::new();
-        for task in job.tasks() {
-            if task.name.len().max(task.kind.len()) > LONGEST_NAME {
-                let begin: String = task.name.chars().take(40).collect();
-                return Err(Problem::unusable(format!(
-                    "the name or the kind of task '{}...' has more than {LONGEST_NAME} bytes",
-                    begin.escape_debug()
-                )));
-            }
-            let Some(demand) = &task.demand else { continue };
-            if demand.gang > 1 {
-                return Err(Problem::unusable(format!(
-                    "task '{}' wants {} nodes at once (gang), and the service gives each task one node; submit one \
-                     task per node",
-                    task.name, demand.gang
-                )));
-            }
-            resources.extend(demand.other.keys());
-            if resources.len() > MOST_RESOURCES {
-                return Err(Problem::unusable(format!(
-                    "the tasks want more than {MOST_RESOURCES} resources"
-                )));
-            }
-        }
-        let texts: usize = job.tasks().map(texts).sum();
-        let files: usize = job.files().iter().map(|file| 80 + file.name.len()).sum();
-        let bytes = job.len() * TASK_BYTES + job.dependency_count() * DEPENDENCY_BYTES + texts + files;
+        let bytes = check(&job, Size::default())?;
         let flat = Arc::new(job.freeze());
         Ok(Self { job: Arc::new(job), flat, bytes })
     }
 
-    /// The same with predicted seconds for the tasks whose run times are not stated, in order; those that are not a number
-    /// remain unknown.
-    pub(super) fn with_predictions(self, predicted: &[f64]) -> Result<Self, Problem> {
+    /// The graph with more tasks behind its own. Only what is new is read and checked; tables of numbers are copied.
+    pub(super) fn extended(&self, extension: &str) -> Result<Self, Problem> {
+        let old = Size::of(&self.job);
+        let job = format::extend((*self.job).clone(), extension).map_err(|error| wrong(&error))?;
+        let bytes = self.bytes + check(&job, old)?;
+        let flat = Arc::new(self.flat.extended(&job));
+        Ok(Self { job: Arc::new(job), flat, bytes })
+    }
+
+    /// The same with predicted seconds for the tasks from `first` on whose run times are not stated, in order; those that are
+    /// not a number remain unknown.
+    pub(super) fn with_predictions(mut self, first: usize, predicted: &[f64]) -> Result<Self, Problem> {
         if predicted.is_empty() {
             return Ok(self);
         }
-        let mut predicted = predicted.iter();
-        let work: Vec<Work> = self
-            .job
-            .tasks()
-            .map(|task| match &task.work {
-                Work::Unknown => match predicted.next() {
-                    Some(seconds) if seconds.is_finite() => Work::Seconds(*seconds),
-                    _ => Work::Unknown,
-                },
-                known => known.clone(),
-            })
-            .collect();
-        let job = self.job.with_work(work).map_err(|error| Problem::internal(error.to_string()))?;
-        let flat = Arc::new(job.freeze());
-        Ok(Self { job: Arc::new(job), flat, bytes: self.bytes })
+        let job = Arc::make_mut(&mut self.job);
+        let unknown: Vec<TaskId> = unknown(job, first).collect();
+        let known = unknown.into_iter().zip(predicted).filter(|(_, seconds)| seconds.is_finite());
+        for (task, seconds) in known {
+            let set = job.set_work(task, Work::Seconds(*seconds));
+            set.map_err(|error| Problem::internal(error.to_string()))?;
+        }
+        self.flat = Arc::new(self.job.freeze());
+        Ok(self)
     }
+}
 
-    /// The graph with more tasks. O(all its tasks).
-    pub(super) fn extended(&self, extension: &str) -> Result<Self, Problem> {
-        let old = &self.job;
-        let added: Extension = serde_json::from_str(extension).map_err(|error| wrong(&error))?;
-        let mut text = Vec::new();
-        format::write(old, Format::Json, &mut text).map_err(|error| wrong(&error))?;
-        let mut all: Value = serde_json::from_slice(&text).map_err(|error| wrong(&error))?;
-        if let Some(list) = all.get_mut("tasks").and_then(Value::as_array_mut) {
-            list.extend(added.tasks);
+/// The tasks from `first` on whose run times are not stated.
+pub(super) fn unknown(job: &JobGraph, first: usize) -> impl Iterator<Item = TaskId> + '_ {
+    job.task_ids().skip(first).filter(|task| matches!(job.task(*task).work, Work::Unknown))
+}
+
+/// What there is in a graph.
+#[derive(Debug, Clone, Copy, Default)]
+struct Size {
+    tasks: usize,
+    dependencies: usize,
+    files: usize,
+}
+
+impl Size {
+    fn of(job: &JobGraph) -> Self {
+        Self { tasks: job.len(), dependencies: job.dependency_count(), files: job.files().len() }
+    }
+}
+
+/// Checks what a graph has beyond what was checked before, and says how much memory that takes, about. O(what is new), and a look
+/// at the demand of every task.
+fn check(job: &JobGraph, before: Size) -> Result<usize, Problem> {
+    let now = Size::of(job);
+    if now.tasks > MOST_TASKS {
+        return Err(Problem::too_large(format!("more than {MOST_TASKS} tasks")));
+    }
+    if now.dependencies > MOST_DEPENDENCIES {
+        return Err(Problem::too_large(format!("more than {MOST_DEPENDENCIES} dependencies")));
+    }
+    let mut resources = BTreeSet::new();
+    for demand in job.tasks().filter_map(|task| task.demand.as_ref()) {
+        resources.extend(demand.other.keys());
+        if resources.len() > MOST_RESOURCES {
+            return Err(Problem::unusable(format!("the tasks want more than {MOST_RESOURCES} resources")));
         }
-        if let (Some(all), false) = (all.as_object_mut(), added.files.is_empty()) {
-            let files = all.entry("files").or_insert_with(|| Value::Object(serde_json::Map::new()));
-            if let Some(files) = files.as_object_mut() {
-                files.extend(added.files);
-            }
-        }
-        let text = serde_json::to_vec(&all).map_err(|error| wrong(&error))?;
-        let graph = format::read(&text, Format::Json, old.name()).map_err(|error| wrong(&error))?;
-        let same = |(a, b): (&Task, &Task)| a.name == b.name;
-        if graph.len() < old.len() || !old.tasks().zip(graph.tasks()).all(same) {
-            return Err(wrong(&"the tasks that the job has must stay as they are"));
-        }
-        if old.task_ids().any(|task| graph.parents(task).count() != old.parents(task).count()) {
-            return Err(wrong(&"a task that the job has would wait for a new one"));
-        }
-        Self::new(graph)
+    }
+    let mut bytes = 0;
+    for task in job.tasks().skip(before.tasks) {
+        check_task(task)?;
+        bytes += TASK_BYTES + texts(task);
+    }
+    let files: usize = job.files()[before.files..].iter().map(|file| 80 + file.name.len()).sum();
+    Ok(bytes + files + (now.dependencies - before.dependencies) * DEPENDENCY_BYTES)
+}
+
+fn check_task(task: &Task) -> Result<(), Problem> {
+    if task.name.len().max(task.kind.len()) > LONGEST_NAME {
+        let begin: String = task.name.chars().take(40).collect();
+        return Err(Problem::unusable(format!(
+            "the name or the kind of task '{}...' has more than {LONGEST_NAME} bytes",
+            begin.escape_debug()
+        )));
+    }
+    match &task.demand {
+        Some(demand) if demand.gang > 1 => Err(Problem::unusable(format!(
+            "task '{}' wants {} nodes at once (gang), and the service gives each task one node; submit one task per node",
+            task.name, demand.gang
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -145,6 +150,9 @@ fn read(text: &[u8], format: Option<Format>, name: &str, limit: usize) -> Result
     format::read_within(text, format, name, limit as u64).map_err(|error| match error {
         mdts_dag::Error::UnknownFormat { .. } => Problem::unsupported_format(error.to_string()),
         mdts_dag::Error::TooLarge { .. } => Problem::too_large(error.to_string()),
+        mdts_dag::Error::InFile { source, .. } if matches!(*source, mdts_dag::Error::TooLarge { .. }) => {
+            Problem::too_large(source.to_string())
+        }
         other => Problem::unusable(other.to_string()),
     })
 }
@@ -159,16 +167,19 @@ pub(crate) fn read_extension(
 ) -> Result<String, Problem> {
     let format = match named(format)? {
         None if text.starts_with(b"\x1f\x8b") => None,
-        None if serde_json::from_slice::<Extension>(text).is_ok() => Some(Format::Json),
         None => {
             Some(Format::detect("extension", text).map_err(|e| Problem::unsupported_format(e.to_string()))?)
         }
         known => known,
     };
     let unreadable = |error: &dyn std::fmt::Display| Problem::bad_request(format!("the body: {error}"));
-    let own = || std::str::from_utf8(text).map_err(|error| unreadable(&error));
+    let own = || {
+        let text = std::str::from_utf8(text).map_err(|error| unreadable(&error))?;
+        let checked = format.map_or(Ok(()), |format| format::check_within(text, format, limit as u64));
+        checked.map(|()| text).map_err(|error| Problem::too_large(error.to_string()))
+    };
     let extension = match format {
-        Some(Format::Json) => serde_json::from_slice(text).map_err(|error| unreadable(&error))?,
+        Some(Format::Json) => serde_json::from_str(own()?).map_err(|error| unreadable(&error))?,
         Some(Format::Yaml) => serde_saphyr::from_str(own()?).map_err(|error| unreadable(&error))?,
         Some(Format::Toml) => toml::from_str(own()?).map_err(|error| unreadable(&error))?,
         other => laid_over(old, &read(text, other, old.name(), limit)?)?,

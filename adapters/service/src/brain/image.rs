@@ -9,9 +9,10 @@ use mdts_dag::format::{self, Format};
 use mdts_policies::predict::Predictor;
 use serde::{Deserialize, Serialize};
 
+use super::grants::Granting;
 use super::graphs::Graph;
 use super::guard::Comparison;
-use super::jobs::{Granted, JobEntry};
+use super::jobs::JobEntry;
 use super::nodes::{self, NodeEntry};
 use super::{Brain, Totals};
 
@@ -41,7 +42,7 @@ struct JobImage {
     lease_seconds: f64,
     /// In the own format.
     graph: Vec<u8>,
-    grants: Vec<Granted>,
+    grants: Granting,
     lapsed: bool,
     submitted: f64,
     ended: Option<(f64, bool)>,

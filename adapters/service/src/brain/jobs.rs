@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use mdts_core::engine::{Event, JobId, Phase, TaskRun, Terms};
 use mdts_core::{Instance, NodeId};
-use mdts_dag::{FlatGraph, JobGraph, TaskId, Work};
+use mdts_dag::{FlatGraph, JobGraph, TaskId};
+use mdts_policies::predict::Features;
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::{Deserialize, Serialize};
 
-use super::graphs::{Graph, read_extension, read_graph};
+use super::grants::Granting;
+use super::graphs::{Graph, read_graph, unknown};
 use super::{Brain, Change, NewJob, Outcome};
 use crate::api::{Place, Problem};
 
@@ -28,7 +29,7 @@ pub(super) struct JobEntry {
     pub(super) flat: Arc<FlatGraph>,
     /// What the graph takes, about.
     pub(super) bytes: usize,
-    pub(super) grants: Vec<Granted>,
+    pub(super) grants: Granting,
     /// When its client spoke last.
     pub(super) heard: f64,
     pub(super) lapsed: bool,
@@ -47,15 +48,6 @@ impl JobEntry {
     }
 }
 
-/// An attempt was granted or has lost its node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Granted {
-    pub(super) task: u32,
-    pub(super) attempt: u32,
-    pub(super) node: u32,
-    pub(super) start: bool,
-}
-
 impl Brain {
     pub(super) fn submit(&mut self, new: &NewJob) -> Result<Outcome, Problem> {
         let open = self.engine()?.state().open_jobs().len();
@@ -66,7 +58,7 @@ impl Brain {
             Some(graph) => graph.clone(),
             None => read_graph(&new.text, &new.format, &new.name, usize::MAX)?,
         };
-        let Graph { job: graph, flat, bytes } = graph.with_predictions(&new.predicted)?;
+        let Graph { job: graph, flat, bytes } = graph.with_predictions(0, &new.predicted)?;
         self.has_room(bytes)?;
         let instance = Arc::new(self.instance(flat.clone())?);
         let client = self.client(new.client.as_deref());
@@ -83,7 +75,7 @@ impl Brain {
                 graph,
                 flat,
                 bytes,
-                grants: Vec::new(),
+                grants: Granting::default(),
                 heard: self.now,
                 lapsed: false,
                 submitted: self.now,
@@ -135,20 +127,17 @@ impl Brain {
         instance.map_err(|error| Problem::unusable(error.to_string()))
     }
 
-    /// Predicted seconds for the tasks whose run times are not stated, in order; none if nothing was learnt yet.
-    pub(crate) fn predict(&self, graph: &Graph) -> Vec<f64> {
-        let graph = &*graph.job;
-        let is_unknown = |work: &Work| matches!(work, Work::Unknown);
-        if !graph.tasks().any(|task| is_unknown(&task.work)) {
+    /// Predicted seconds for the tasks from `first` on whose run times are not stated, in order; none if nothing was learnt yet.
+    pub(crate) fn predict(&self, graph: &Graph, first: usize) -> Vec<f64> {
+        if self.predictor.samples() == 0 {
             return Vec::new();
         }
-        let Ok(filled) = self.predictor.fill(graph) else { return Vec::new() };
-        let unknown = graph.tasks().zip(filled.job.tasks()).filter(|(task, _)| is_unknown(&task.work));
-        let seconds = |work: &Work| match work {
-            Work::Seconds(seconds) => *seconds,
-            _ => f64::NAN,
+        let seconds = |task: TaskId| {
+            let features = Features::of_task(&graph.job, &graph.flat, task);
+            let predicted = self.predictor.predict(&graph.job.task(task).kind, &features);
+            predicted.map_or(f64::NAN, |predicted| predicted.seconds)
         };
-        unknown.map(|(_, filled)| seconds(&filled.work)).collect()
+        unknown(&graph.job, first).map(seconds).collect()
     }
 
     pub(super) fn extend(
@@ -161,9 +150,9 @@ impl Brain {
         let entry = self.job(job)?;
         let graph = match parsed {
             Some(graph) => graph.clone(),
-            None => entry.whole_graph().extended(tasks)?,
+            None => entry.whole_graph().extended(tasks)?.with_predictions(entry.graph.len(), predicted)?,
         };
-        let Graph { job: graph, flat, bytes } = graph.with_predictions(predicted)?;
+        let Graph { job: graph, flat, bytes } = graph;
         if entry.cancelled || entry.ended.is_some_and(|(_, succeeded)| !succeeded) {
             return Err(Problem::conflict(format!("{job:?} has ended without success; submit a new job")));
         }
@@ -187,22 +176,17 @@ impl Brain {
         Ok(Outcome::Done)
     }
 
-    /// The change that adds tasks to a job. O(all tasks of the job).
-    pub(crate) fn extension(
-        &self,
-        job: JobId,
-        text: &[u8],
-        format: &str,
-        limit: usize,
-    ) -> Result<Change, Problem> {
+    /// The graph of a job as it is now.
+    pub(crate) fn graph(&self, job: JobId) -> Result<Arc<JobGraph>, Problem> {
+        Ok(self.job(job)?.graph.clone())
+    }
+
+    /// The change that adds tasks to a job, which [`read_extension`](super::read_extension) has read.
+    pub(crate) fn extension(&self, job: JobId, tasks: String) -> Result<Change, Problem> {
         let entry = self.job(job)?;
-        let tasks = read_extension(&entry.graph, text, format, limit)?;
         let graph = entry.whole_graph().extended(&tasks)?;
-        let mut predicted = self.predict(&graph);
-        if !predicted.is_empty() {
-            let had = entry.graph.tasks().filter(|task| matches!(task.work, Work::Unknown)).count();
-            predicted[..had].fill(f64::NAN);
-        }
+        let predicted = self.predict(&graph, entry.graph.len());
+        let graph = graph.with_predictions(entry.graph.len(), &predicted)?;
         Ok(Change::Extended { job: job.get(), tasks, predicted, parsed: Some(graph) })
     }
 
@@ -238,9 +222,9 @@ impl Brain {
             let new = tasks.iter().copied().filter(is_new).collect();
             return Ok((tasks, new));
         }
-        let is_ready = |task: &TaskId| state.phase(job, *task) == Phase::Ready;
-        let is_meant = |task: &TaskId| if place.ahead { is_open(task) } else { is_ready(task) };
-        let (new, old): (Vec<TaskId>, Vec<TaskId>) = entry.flat.tasks().filter(is_meant).partition(is_new);
+        let meant: Vec<TaskId> =
+            if place.ahead { entry.flat.tasks().filter(is_open).collect() } else { state.ready_tasks(job) };
+        let (new, old): (Vec<TaskId>, Vec<TaskId>) = meant.into_iter().partition(is_new);
         let mut told: Vec<TaskId> = new.iter().chain(&old).copied().take(MOST_ANSWERS).collect();
         told.sort_unstable();
         Ok((told, new))
@@ -279,7 +263,7 @@ impl Brain {
     pub(super) fn grant(&mut self, run: TaskRun, node: NodeId, start: bool) {
         if let Some(job) = self.jobs.get_mut(&run.job) {
             let (task, attempt, node) = (run.task.get(), run.attempt, node.get());
-            job.grants.push(Granted { task, attempt, node, start });
+            job.grants.add(task, attempt, node, start);
             job.started.remove(&run.task);
             self.news.push(run.job);
             let count = if start { &mut self.totals.grants } else { &mut self.totals.revoked };

@@ -10,6 +10,7 @@
 mod change;
 mod events;
 mod explain;
+mod grants;
 mod graphs;
 mod guard;
 mod image;
@@ -30,7 +31,7 @@ use mdts_policies::predict::Predictor;
 use rustc_hash::FxHashMap;
 
 pub(crate) use change::{Change, NewJob, Report};
-pub(crate) use graphs::{named, read_graph};
+pub(crate) use graphs::{named, read_extension, read_graph};
 use guard::Guarded;
 use jobs::JobEntry;
 use nodes::NodeEntry;

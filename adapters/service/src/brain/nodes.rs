@@ -110,7 +110,7 @@ impl Brain {
     fn nodes_told_of(&self) -> Vec<bool> {
         let mut told = vec![false; self.nodes.len()];
         if self.nodes.iter().any(|node| node.removed) {
-            for granted in self.jobs.values().flat_map(|job| &job.grants) {
+            for granted in self.jobs.values().flat_map(|job| job.grants.after(0)) {
                 told[granted.node as usize] = true;
             }
         }
@@ -159,10 +159,10 @@ impl Brain {
         let network = self.terms.network.resized(nodes.len());
         let cluster = Cluster::new(nodes, network, self.terms.slots);
         let cluster = Arc::new(cluster.map_err(|error| Problem::unusable(error.to_string()))?);
-        let open = self.engine.iter().flat_map(|engine| engine.state().open_jobs());
-        let instances = open.map(|job| {
-            let graph = self.jobs[&job].flat.clone();
-            let instance = Instance::new(graph, cluster.clone(), self.terms.data);
+        let states = self.engine.iter().map(Engine::state);
+        let open = states.flat_map(|state| state.open_jobs().map(|job| (job, state.step(job))));
+        let instances = open.map(|(job, step)| {
+            let instance = step.instance().on(cluster.clone());
             instance.map(|instance| (job, Arc::new(instance))).map_err(|error| {
                 Problem::conflict(format!("{job:?} needs nodes as they are: {error}; cancel the job first"))
             })

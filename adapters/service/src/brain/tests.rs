@@ -388,7 +388,7 @@ fn jobs_that_have_ended_hold_no_old_cluster() -> Result<(), Problem> {
     }
     assert_eq!(story.brain.job_view(job.into())?.state, JobState::Succeeded);
     let more = r#"{"tasks": [{"name": "more", "work": 1, "after": ["a"]}]}"#;
-    let change = story.brain.extension(job.into(), more.as_bytes(), "", usize::MAX)?;
+    let change = story.brain.extension(job.into(), more.to_owned())?;
     story.tell(4.0, change)?;
     story.tell(4.0, Change::Asked(vec![(job, vec![1])]))?;
     assert_eq!(story.brain.latest_grant(job.into())?, 2, "it goes on");
@@ -403,7 +403,7 @@ fn run_times_of_added_tasks_are_predicted() -> Result<(), Problem> {
     story.tell(1.0, Change::Events { job, events: vec![report] })?;
     let job = story.submit_text(2.0, "tasks: [{name: b, work: 1}]", 0.0)?;
     let more = r#"{"tasks": [{"name": "al_2"}]}"#;
-    let change = story.brain.extension(job.into(), more.as_bytes(), "", usize::MAX)?;
+    let change = story.brain.extension(job.into(), more.to_owned())?;
     story.tell(3.0, change)?;
     story.tell(3.0, Change::Asked(vec![(job, vec![1])]))?;
     let expected = story.brain.task_views(job.into(), 0)?.tasks[1].expected_seconds;

@@ -4,6 +4,7 @@ use mdts_core::NodeId;
 use mdts_core::engine::{JobId, Phase, State};
 use mdts_dag::TaskId;
 
+use super::grants::Granted;
 use super::{Brain, Totals};
 use crate::api::{
     self, Grant, Grants, JobState, NodeState, Placement, PlacementState, Problem, Submitted, Tasks,
@@ -46,7 +47,7 @@ impl Brain {
 
     pub(crate) fn submitted(&self, job: JobId) -> Result<Submitted, Problem> {
         let (entry, state) = (self.job(job)?, self.state()?);
-        let ready = entry.flat.tasks().filter(|task| state.phase(job, *task) == Phase::Ready);
+        let ready = state.ready_tasks(job).into_iter();
         Ok(Submitted {
             id: format!("{job:?}"),
             tasks: entry.graph.len(),
@@ -89,7 +90,7 @@ impl Brain {
             done,
             failed,
             blocked,
-            granted: entry.grants.iter().filter(|grant| grant.start).count() as u64,
+            granted: entry.grants.starts(),
             lease_seconds: entry.lease_seconds,
             age: self.now - entry.submitted,
         })
@@ -180,23 +181,23 @@ impl Brain {
 
     /// Number of the latest grant of a job.
     pub(crate) fn latest_grant(&self, job: JobId) -> Result<u64, Problem> {
-        Ok(self.job(job)?.grants.len() as u64)
+        Ok(self.job(job)?.grants.latest())
     }
 
     pub(crate) fn grants(&self, job: JobId, after: u64) -> Result<Grants, Problem> {
         let entry = self.job(job)?;
-        let begin = usize::try_from(after).unwrap_or(usize::MAX).min(entry.grants.len());
-        let end = begin.saturating_add(MOST_GRANTS).min(entry.grants.len());
-        let grant = |(i, granted): (usize, &super::jobs::Granted)| Grant {
-            number: (begin + i + 1) as u64,
+        let later = entry.grants.after(after);
+        let told = &later[..later.len().min(MOST_GRANTS)];
+        let grant = |granted: &Granted| Grant {
+            number: granted.number,
             task: entry.graph.task(granted.task.into()).name.to_string(),
             attempt: granted.attempt,
             node: self.node_name(granted.node.into()),
             start: granted.start,
         };
         Ok(Grants {
-            grants: entry.grants[begin..end].iter().enumerate().map(grant).collect(),
-            after: end as u64,
+            grants: told.iter().map(grant).collect(),
+            after: told.last().map_or(after.min(entry.grants.latest()), |granted| granted.number),
             ended: entry.ended.is_some(),
         })
     }

@@ -34,8 +34,9 @@ const CLIENT: HeaderName = HeaderName::from_static("mdts-client");
 pub(super) struct Bodies {
     graphs: Arc<Semaphore>,
     others: Arc<Semaphore>,
-    /// Graphs that are read at a time.
-    pub(super) readers: Arc<Semaphore>,
+    /// Graphs that are read at a time: short texts, and others.
+    short_readers: Arc<Semaphore>,
+    long_readers: Arc<Semaphore>,
     patience: Duration,
     pub(super) largest_graph: usize,
 }
@@ -57,10 +58,18 @@ impl Bodies {
         Self {
             graphs: semaphore(GRAPHS),
             others: semaphore(OTHERS),
-            readers: semaphore(2),
+            short_readers: semaphore(2),
+            long_readers: semaphore(1),
             patience,
             largest_graph,
         }
+    }
+
+    /// Waits for the turn of a text to be read. What a long or a packed one takes is taken once at a time.
+    pub(super) async fn turn(&self, text: &[u8]) -> Option<OwnedSemaphorePermit> {
+        let is_long = text.len() > LARGEST || text.starts_with(b"\x1f\x8b");
+        let readers = if is_long { &self.long_readers } else { &self.short_readers };
+        readers.clone().acquire_owned().await.ok() // it is never closed
     }
 
     pub(super) async fn read(&self, request: Request<Body>, limit: usize) -> Result<Content, Problem> {

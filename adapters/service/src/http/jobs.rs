@@ -10,6 +10,8 @@ use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::IntoResponse;
+use bytes::Bytes;
+use mdts_core::engine::JobId;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -17,7 +19,7 @@ use super::answer::{Told, ok};
 use super::body::LARGEST;
 use super::router::{Shared, job_id, path, query};
 use crate::api::{Extension, Job, Jobs, Problem, Submitted, Task, Tasks};
-use crate::brain::{Brain, Change, NewJob, Outcome, named, read_graph};
+use crate::brain::{Brain, Change, NewJob, Outcome, named, read_extension, read_graph};
 
 /// Graphs of more bytes are read beside other requests: a short text can stand for a large graph.
 const LARGE: usize = 4 << 10;
@@ -82,12 +84,12 @@ pub(super) async fn submit(
             .lease_seconds
             .unwrap_or_else(|| shared.desk.look(|brain| brain.job_lease())),
         format,
-        text: content.bytes.to_vec(),
+        text: content.bytes.into(),
         ..NewJob::default()
     };
     let mut job = parsed(&shared, job).await?;
     let plan = |brain: &mut Brain| {
-        job.predicted = job.parsed.as_ref().map_or_else(Vec::new, |graph| brain.predict(graph));
+        job.predicted = job.parsed.as_ref().map_or_else(Vec::new, |graph| brain.predict(graph, 0));
         Ok(Some(Change::Submitted(job)))
     };
     let view = |brain: &Brain, outcome: Outcome| match outcome {
@@ -107,15 +109,16 @@ pub(super) async fn submit(
 
 /// Reads the graph; a large one on another thread, few at a time.
 async fn parsed(shared: &Shared, mut job: NewJob) -> Result<NewJob, Problem> {
-    let (is_small, limit) = (job.text.len() <= LARGE, shared.bodies.largest_graph);
+    let limit = shared.bodies.largest_graph;
+    if job.text.len() <= LARGE {
+        job.parsed = Some(read_graph(&job.text, &job.format, &job.name, limit)?);
+        return Ok(job);
+    }
+    let _turn = shared.bodies.turn(&job.text).await;
     let read = move || {
         job.parsed = Some(read_graph(&job.text, &job.format, &job.name, limit)?);
         Ok(job)
     };
-    if is_small {
-        return read();
-    }
-    let _turn = shared.bodies.readers.acquire().await.ok(); // it is never closed
     tokio::task::spawn_blocking(read).await.map_err(|error| Problem::internal(error.to_string()))?
 }
 
@@ -204,13 +207,24 @@ pub(super) async fn extend(
     let content = shared.bodies.read(request, shared.bodies.largest_graph).await?;
     let (job, how) = (job_id(&path(id)?)?, query(how)?);
     let format = how.format.unwrap_or(kind);
-    let limit = shared.bodies.largest_graph;
+    let tasks = extension(&shared, job, content.bytes.clone(), format).await;
     let plan = |brain: &mut Brain| {
         brain.hear_job(job)?;
-        brain.extension(job, &content.bytes, &format, limit).map(Some)
+        brain.extension(job, tasks?).map(Some)
     };
     let view = |brain: &Brain, _: Outcome| Ok((200, brain.job_view(job)?));
     Ok(shared.desk.carry_out(content.key.clone(), plan, view)?.into_response())
+}
+
+/// Reads tasks that are to be added to a job as it is now; a long text on another thread, few at a time.
+async fn extension(shared: &Shared, job: JobId, text: Bytes, format: String) -> Result<String, Problem> {
+    let (limit, graph) = (shared.bodies.largest_graph, shared.desk.look(|brain| brain.graph(job))?);
+    if text.len() <= LARGE {
+        return read_extension(&graph, &text, &format, limit);
+    }
+    let _turn = shared.bodies.turn(&text).await;
+    let read = move || read_extension(&graph, &text, &format, limit);
+    tokio::task::spawn_blocking(read).await.map_err(|error| Problem::internal(error.to_string()))?
 }
 
 /// Where to begin.

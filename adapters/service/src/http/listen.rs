@@ -9,19 +9,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tower_service::Service as _;
 
 use super::body::Bodies;
 use super::metrics::Metrics;
 use super::patient::Patient;
 use super::router::{Shared, router};
+use super::strangers::{Guest, Strangers};
 use super::tls::acceptor;
 use crate::{Desk, Error, Listen, Result};
 
@@ -112,6 +116,7 @@ impl Server {
             idle: self.listen.idle,
             patience: self.listen.patience,
         };
+        let strangers = Strangers::new(most, self.listen.introduction);
         let socket = self.listen.socket.as_deref().and_then(|path| Some((path, identity(path)?)));
         let mut tasks = JoinSet::new();
         if let Some(unix) = self.unix {
@@ -119,7 +124,7 @@ impl Server {
         }
         if let Some(tcp) = self.tcp {
             let token = self.listen.token.as_deref().map(Arc::from);
-            tasks.spawn(accept_tcp(tcp, self.tls, router(self.shared, token), doors()));
+            tasks.spawn(accept_tcp(tcp, self.tls, router(self.shared, token), doors(), strangers));
         }
         let ended = tokio::select! {
             () = stop => Ok(()),
@@ -190,7 +195,7 @@ async fn accept_unix(listener: UnixListener, router: Router, mut doors: Doors) {
         while connections.try_join_next().is_some() {}
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(connections.spawn(converse(stream, router.clone(), doors.clone(), permit))),
+                Ok((stream, _)) => drop(connections.spawn(converse(stream, router.clone(), doors.clone(), permit, None))),
                 Err(error) => accept_later(&error).await,
             },
             () = doors.stopped() => break,
@@ -199,7 +204,13 @@ async fn accept_unix(listener: UnixListener, router: Router, mut doors: Doors) {
     while connections.join_next().await.is_some() {}
 }
 
-async fn accept_tcp(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, mut doors: Doors) {
+async fn accept_tcp(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    mut doors: Doors,
+    strangers: Arc<Strangers>,
+) {
     let mut connections = JoinSet::new();
     while let Some(permit) = doors.room().await {
         while connections.try_join_next().is_some() {}
@@ -207,17 +218,20 @@ async fn accept_tcp(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     _ = stream.set_nodelay(true); // latency only
-                    let (router, doors, tls) = (router.clone(), doors.clone(), tls.clone());
+                    let (router, doors, tls, visit) = (router.clone(), doors.clone(), tls.clone(), strangers.welcome());
                     connections.spawn(async move {
-                        match tls {
-                            None => converse(stream, router, doors, permit).await,
-                            Some(tls) => {
-                                let greeting = tokio::time::timeout(doors.idle, tls.accept(stream)).await;
-                                if let Ok(Ok(stream)) = greeting {
-                                    converse(stream, router, doors, permit).await;
+                        let guest = Some(visit.guest());
+                        let talk = async {
+                            match tls {
+                                None => converse(stream, router, doors, permit, guest).await,
+                                Some(tls) => {
+                                    if let Ok(stream) = tls.accept(stream).await {
+                                        converse(stream, router, doors, permit, guest).await;
+                                    }
                                 }
                             }
-                        }
+                        };
+                        visit.lasts(talk).await;
                     });
                 }
                 Err(error) => accept_later(&error).await,
@@ -234,17 +248,24 @@ async fn accept_later(error: &io::Error) {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-/// Answers the requests of one connection.
+/// Answers the requests of one connection; those of a guest say whose they are.
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
     mut doors: Doors,
     _permit: OwnedSemaphorePermit,
+    guest: Option<Arc<Guest>>,
 ) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(doors.idle).max_buf_size(LARGEST_HEAD);
     let stream = TokioIo::new(Patient::new(stream, doors.patience));
-    let connection = builder.serve_connection(stream, TowerToHyperService::new(router));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        if let Some(guest) = &guest {
+            request.extensions_mut().insert(guest.clone());
+        }
+        router.clone().call(request)
+    });
+    let connection = builder.serve_connection(stream, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -11,6 +11,7 @@ mod operation;
 mod patient;
 mod place;
 mod router;
+mod strangers;
 mod tls;
 
 pub use listen::{Server, serve};

@@ -17,6 +17,7 @@ use tracing::Instrument;
 
 use super::body::{Bodies, pass_over};
 use super::metrics::Metrics;
+use super::strangers::Guest;
 use super::{jobs, nodes, operation, place};
 use crate::Desk;
 use crate::api::Problem;
@@ -93,7 +94,11 @@ async fn authorize(
     let sent = request.headers().get(AUTHORIZATION).map(axum::http::HeaderValue::as_bytes);
     let sent = sent.and_then(|value| value.split_at_checked(BEARER.len()));
     let sent = sent.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER)).map(|(_, token)| token);
-    if is_open || sent.is_some_and(|sent| sent.ct_eq(token.as_bytes()).into()) {
+    let is_known = sent.is_some_and(|sent| sent.ct_eq(token.as_bytes()).into());
+    if let Some(guest) = request.extensions().get::<Arc<Guest>>().filter(|_| is_known) {
+        guest.introduce();
+    }
+    if is_open || is_known {
         return next.run(request).await;
     }
     let detail = match sent {

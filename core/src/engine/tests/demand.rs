@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mdts_dag::{DataModel, JobGraph, Task};
+use mdts_dag::{DataModel, JobGraph, Task, TaskId};
 
 use super::{First, fork, phases, run, start};
 use crate::engine::{Command, Engine, Event, JobId, Phase, State, TaskRun, Terms};
@@ -156,5 +156,63 @@ fn jobs_grow_and_are_forgotten() -> Result<(), Error> {
     let bytes = engine.state().to_bytes().expect("plain data");
     let restored = State::from_bytes(&bytes, &nodes, |_| flat(1, &nodes).ok()).expect("its own bytes");
     assert!(restored.is_some_and(|state| state.is_forgotten(JOB)));
+    Ok(())
+}
+
+#[test]
+fn ready_tasks_are_known_without_a_look_at_all() -> Result<(), Error> {
+    const WIDTH: u32 = 300;
+    let cluster = Arc::new(Cluster::identical(7, SlotModel::Exclusive)?);
+    let mut job = JobGraph::builder("layers");
+    for i in 0..2 * WIDTH {
+        let task = job.task(Task::new(format!("t{i}")).seconds(1.0).retries(1))?;
+        if i >= WIDTH {
+            job.depend(task, (i - WIDTH).into(), 0.0);
+        }
+    }
+    let graph = Arc::new(job.build()?.freeze());
+    let instance = Arc::new(Instance::new(graph, cluster.clone(), DataModel::Edges)?);
+    let mut engine = on_demand(&cluster);
+    let mut running: Vec<TaskRun> = Vec::new();
+    let mut tell = |engine: &mut Engine<First>, events: Vec<Event>| -> Result<Vec<TaskRun>, Error> {
+        for command in engine.handle(0.0, events)?.to_vec() {
+            match command {
+                Command::Start { run, .. } => running.push(run),
+                Command::Cancel { run, .. } => running.retain(|other| *other != run),
+                _ => {}
+            }
+        }
+        let state = engine.state();
+        let found: Vec<TaskId> =
+            instance.graph().tasks().filter(|task| state.phase(JOB, *task) == Phase::Ready).collect();
+        assert_eq!(state.ready_tasks(JOB), found);
+        let bytes = state.to_bytes().expect("plain data");
+        let restored =
+            State::from_bytes(&bytes, &cluster, |_| Some(instance.clone())).expect("its own bytes");
+        assert_eq!(restored.map(|state| state.ready_tasks(JOB)), Some(found));
+        running.retain(|run| state.is_running(*run));
+        Ok(running.clone())
+    };
+    tell(&mut engine, vec![Event::Submitted(instance.clone())])?;
+    let mut runs = tell(&mut engine, (0..2 * WIDTH).map(asked).collect())?;
+    for turn in 0..250 {
+        let Some(run) = runs.get(turn % 3).or(runs.first()).copied() else { break };
+        runs = tell(
+            &mut engine,
+            vec![match turn % 10 {
+                3 => Event::Failed(run),
+                5 => Event::NodeLost((turn as u32 % 7).into()),
+                7 => Event::NodeJoined((turn as u32 / 2 % 7).into()),
+                9 => Event::Withdrawn(JOB),
+                _ => Event::Finished(run),
+            }],
+        )?;
+        if runs.is_empty() {
+            runs = tell(&mut engine, (0..2 * WIDTH).map(asked).collect())?;
+        }
+    }
+    assert!(engine.state().remaining(JOB) < 2 * WIDTH as usize - 50);
+    tell(&mut engine, vec![Event::Cancelled(JOB)])?;
+    assert_eq!(engine.state().ready_tasks(JOB), []);
     Ok(())
 }

@@ -29,8 +29,10 @@
 mod keys;
 mod read;
 mod schema;
+mod size;
 mod values;
 mod write;
 
-pub(super) use read::{read_json, read_toml, read_yaml};
+pub(super) use read::{extend_json, read_json, read_toml, read_yaml};
+pub(super) use size::check as check_size;
 pub(super) use write::{write_json, write_toml, write_yaml};

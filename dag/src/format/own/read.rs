@@ -11,6 +11,12 @@ pub(in crate::format) fn read_json(text: &str, name: &str) -> Result<JobGraph> {
     build(workflow, Format::Json, name)
 }
 
+/// The tasks of the text behind those of a graph.
+pub(in crate::format) fn extend_json(job: JobGraph, text: &str) -> Result<JobGraph> {
+    let workflow = serde_json::from_str(text).map_err(|e| place::json(Format::Json, &e))?;
+    build_behind(job.into_builder(), workflow, Format::Json)
+}
+
 pub(in crate::format) fn read_toml(text: &str, name: &str) -> Result<JobGraph> {
     let workflow = toml::from_str(text).map_err(|e: toml::de::Error| {
         let offset = e.span().map_or(0, |span| span.start);
@@ -58,10 +64,15 @@ fn yaml_options(length: usize) -> serde_saphyr::Options {
 }
 
 fn build(workflow: WorkflowText, format: Format, default_name: &str) -> Result<JobGraph> {
+    let job = JobGraph::builder(workflow.name.as_deref().unwrap_or(default_name));
+    build_behind(job, workflow, format)
+}
+
+/// Adds what the text says to what the builder holds.
+fn build_behind(mut job: JobGraphBuilder, workflow: WorkflowText, format: Format) -> Result<JobGraph> {
     let Some(tasks) = workflow.tasks else {
         return Err(place::error(format, "document", "the key 'tasks' is missing; expected a list of tasks"));
     };
-    let mut job = JobGraph::builder(workflow.name.as_deref().unwrap_or(default_name));
     for (name, bytes) in workflow.files.unwrap_or_default().0 {
         job.file(&name, bytes.0)?;
     }
