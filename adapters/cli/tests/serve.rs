@@ -20,6 +20,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// Kills, and bytes of records after which a snapshot takes their place.
 const STORIES: [(usize, &str); 2] = [(100, "64MiB"), (100, "2KiB")];
 const CLIENTS: usize = 4;
+/// Between two jobs of a client: fewer jobs than the service remembers, however fast the machine is.
+const PACE: Duration = Duration::from_millis(15);
 /// Nothing in this test waits longer.
 const DEADLINE: Duration = Duration::from_mins(1);
 
@@ -95,6 +97,7 @@ async fn work(client: &Client, number: usize, told: &Mutex<Told>, stop: &AtomicB
         format!("tasks: [{}, {{name: end, work: 1, after: [{}]}}]", tasks.join(", "), after.join(", "));
     let mut round = 0;
     while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(PACE).await;
         round += 1;
         let how = Submission { key: Some(format!("{number}-{round}")), ..Submission::default() };
         let job = insist(|| client.submit(graph.clone(), &how)).await?.id;
@@ -238,6 +241,7 @@ async fn eventful_work(client: &Client, number: u64, told: &Mutex<Eventful>, sto
     let more = Extension { tasks: vec![more], files: serde_json::Map::new() };
     let mut round = 0;
     while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(PACE).await;
         round += 1;
         let key = format!("eventful-{number}-{round}");
         let how = Submission { key: Some(key.clone()), ..Submission::default() };
@@ -286,6 +290,7 @@ async fn come_and_go(client: &Client, stop: &AtomicBool) -> Outcome {
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let spec = NodeSpec { speed: 4.0, ..NodeSpec::default() };
     while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(PACE).await;
         insist(|| client.register("m3", &spec)).await?;
         tokio::time::sleep(Duration::from_millis(20 + dice.below(60))).await;
         let removed =
