@@ -1,8 +1,9 @@
 //! What a policy has learnt of nodes while jobs run: by how much each of them is slower or faster with a kind of task
 //! than the cost model says.
 //!
-//! Per kind and node the mean logarithm of real over expected run time, shrunk towards the mean of the kind and of the node
-//! as if it had been seen `DOUBT` times without a difference. O(1) per observation and per look-up.
+//! Per kind and node the mean logarithm of real over expected run time, as if it had been seen `DOUBT` times without a
+//! difference before. A node that was not seen counts as expected, even if all others differ from that alike. O(1) per
+//! observation and per look-up.
 
 use mdts_core::NodeId;
 use rustc_hash::FxHashMap;
