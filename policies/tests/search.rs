@@ -189,6 +189,24 @@ fn odd_sizes() {
     }
 }
 
+/// 13 nodes take 230 long tasks and 6 more seconds each. A bound that is a plain sum of 3,006 shares is above that.
+#[test]
+fn bounds_do_not_rise_by_rounding() {
+    let mut times = vec![999_983.0; 2990];
+    times.extend([6.0; 11]);
+    times.extend([3.0, 3.0, 2.0, 2.0, 2.0]);
+    let cluster = Cluster::identical(13, SlotModel::Exclusive).unwrap();
+    let whole = instance(&job(&times), cluster, DataModel::Edges);
+    let optimum = 230.0 * 999_983.0 + 6.0;
+    let found = search(&whole, 200, 1);
+    assert_eq!(found.lower_bound, optimum);
+    assert_eq!(found.optimal, found.schedule.makespan() == optimum, "{}", found.schedule.makespan());
+
+    let nothing =
+        instance(&job(&[0.0, 0.0]), Cluster::identical(2, SlotModel::Exclusive).unwrap(), DataModel::Edges);
+    assert_eq!(search(&nothing, 1, 1).lower_bound.to_bits(), 0.0_f64.to_bits(), "not -0");
+}
+
 #[test]
 fn a_budget_must_be_a_time() {
     let cluster = Cluster::identical(2, SlotModel::Exclusive).unwrap();

@@ -11,7 +11,8 @@ pub(super) fn lower_bound(model: &Model<'_>) -> f64 {
     let whole = |t: usize| model.exec_row(t).iter().all(|e| e.is_infinite() || e.fract() == 0.0);
     let fresh = model.instance.progress().is_none();
     if fresh && bound < 1e9 && model.is_instant() && (0..model.tasks).all(whole) {
-        return (bound - 1e-6).ceil();
+        // Rounding may have made it larger by some units of its last place; adding 0 makes -0 a 0.
+        return (bound * (1.0 - 1e-14) - 1e-9).ceil() + 0.0;
     }
     bound
 }
