@@ -102,25 +102,11 @@ impl<T> Rows<T> {
 impl FlatGraph {
     pub(crate) fn new(job: &JobGraph) -> Self {
         let mut flat = Self {
-            name: job.name().into(),
             names: Vec::with_capacity(job.len()),
             work: Vec::with_capacity(job.len()),
-            per_node: Vec::new(),
             kind: Vec::with_capacity(job.len()),
-            kinds: Vec::new(),
             demand: Vec::with_capacity(job.len()),
-            demands: vec![Demand::default()],
-            retries: Vec::new(),
-            retry_delays: Vec::new(),
-            topological: Vec::new(),
-            level: Vec::new(),
-            depth: 0,
-            parents: Links::default(),
-            children: Links::default(),
-            child_edge: Vec::new(),
-            edge_direct: Vec::new(),
-            edge_files: Rows::default(),
-            file_bytes: Vec::new(),
+            ..Self::empty(job.name().into())
         };
         flat.add(job);
         flat
@@ -148,7 +134,6 @@ impl FlatGraph {
     pub fn extended(&self, job: &JobGraph) -> Self {
         assert!(job.len() >= self.len(), "the job has grown");
         let mut flat = Self {
-            name: self.name.clone(),
             names: self.names.clone(),
             work: self.work.clone(),
             per_node: self.per_node.clone(),
@@ -158,6 +143,24 @@ impl FlatGraph {
             demands: self.demands.clone(),
             retries: self.retries.clone(),
             retry_delays: self.retry_delays.clone(),
+            ..Self::empty(self.name.clone())
+        };
+        flat.add(job);
+        flat
+    }
+
+    fn empty(name: Arc<str>) -> Self {
+        Self {
+            name,
+            names: Vec::new(),
+            work: Vec::new(),
+            per_node: Vec::new(),
+            kind: Vec::new(),
+            kinds: Vec::new(),
+            demand: Vec::new(),
+            demands: vec![Demand::default()],
+            retries: Vec::new(),
+            retry_delays: Vec::new(),
             topological: Vec::new(),
             level: Vec::new(),
             depth: 0,
@@ -167,9 +170,7 @@ impl FlatGraph {
             edge_direct: Vec::new(),
             edge_files: Rows::default(),
             file_bytes: Vec::new(),
-        };
-        flat.add(job);
-        flat
+        }
     }
 
     /// Adds the tasks that are not there yet, and all links.
