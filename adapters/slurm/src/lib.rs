@@ -1,0 +1,1 @@
+//! Runs job graphs through Slurm, and steers what Slurm accepts.
