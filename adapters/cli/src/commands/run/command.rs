@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::forecast::Outlook;
 use crate::gantt::{self, Form};
 use crate::history::{self, HistoryFlag};
+use crate::interrupt::Interrupts;
 use crate::life::LifeFlags;
 use crate::output::{self, OutputFile};
 use crate::progress::{RunProgress, Watched};
@@ -91,7 +92,7 @@ impl Run {
         let meter = Meter::begin();
         let form = self.gantt.as_deref().map(Form::of).transpose()?;
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
-        let (ready, journal) = self.prepare(quiet)?;
+        let (mut ready, journal) = self.prepare(quiet)?;
         if self.dry_run {
             return self.tell(&ready, quiet);
         }
@@ -106,7 +107,8 @@ impl Run {
         let mut executor = ready.executor()?;
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
-        let came_of_it = runtime.block_on(drive(&ready, journal, options, &mut *executor, quiet));
+        let interrupts = ready.interrupts.take();
+        let came_of_it = runtime.block_on(drive(&ready, journal, options, &mut *executor, interrupts, quiet));
         let came_of_it = came_of_it.inspect_err(|error| ready.tell_of_the_rest(error, &*executor))?;
         drop(executor);
         let report = ready.report(&came_of_it, meter.read());
@@ -163,6 +165,7 @@ async fn drive(
     journal: Option<Journal>,
     options: RunOptions,
     executor: &mut dyn Executor,
+    interrupts: Option<Interrupts>,
     quiet: bool,
 ) -> Result<RunReport> {
     let seed = ready.settings.seed;
@@ -183,7 +186,9 @@ async fn drive(
     if let Some(Err(error)) = &control {
         tracing::warn!("mdts cancel cannot reach this run: {error}");
     }
-    let watcher = tokio::spawn(Signals::listen()?.obey(runner.stopper()));
+    let signals = Signals::listen()?;
+    drop(interrupts); // only now, so that none is lost
+    let watcher = tokio::spawn(signals.obey(runner.stopper()));
     let came_of_it = runner.run(executor).await;
     watcher.abort();
     drop(control);
