@@ -26,6 +26,15 @@ const LONGEST: f64 = 1e9;
 /// Time between two looks at whether Ctrl-C was pressed, and how long the search may take to end itself after that.
 const TICK: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_millis(100);
+/// What the help of commands with these flags tells about a search.
+pub(crate) const HELP: &str = "\
+A search (--budget, --iterations, or the policy search) improves the shortest plan of the policy and the list policies, so
+none of them has a shorter one. Those that take long are left out of large jobs: lookahead where dependencies x nodes^2 is
+more than 10 million, and with dls, etf, min-min, max-min and sufferage where tasks x nodes is more than 2 million.
+
+Ctrl-C ends a search that flags ask for with its best plan so far. plan shows it; run goes on and follows it, and stops as
+always when Ctrl-C is pressed again; compare goes on with the next policy. A second Ctrl-C before that ends the program.";
+
 /// Flags about the search, common to several commands.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct SearchFlags {

@@ -28,9 +28,9 @@ const QUICK_STEPS: u64 = 20_000_000;
 
 /// Improves plans until a budget ends or a lower bound is met.
 ///
-/// The plan is never longer than that of the best list policy, nor than the one that it started from. Of large instances only the list policies that are
-/// linear in tasks and nodes are tried (`dls`, `etf`, `min-min`, `max-min` and `sufferage` up to 2 million tasks x
-/// nodes), and none is begun after the budget has ended or somebody asked to stop; the first plan and the list policies
+/// The plan is never longer than that of the best list policy, nor than the one that it started from. Of large instances
+/// only the list policies that are linear in tasks and nodes are tried (`lookahead` up to 10 million dependencies x
+/// nodes^2, and with `dls`, `etf`, `min-min`, `max-min` and `sufferage` up to 2 million tasks x nodes), and none is begun after the budget has ended or somebody asked to stop; the first plan and the list policies
 /// that have begun are awaited.
 ///
 /// ```

@@ -39,6 +39,7 @@ const SAID: &str = "interrupted: the search ends with the best plan so far, and 
 
 /// Arguments of `mdts compare`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = search::HELP)]
 pub(crate) struct Compare {
     /// Workflow files; default: a built-in example
     dags: Vec<PathBuf>,

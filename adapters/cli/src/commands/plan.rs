@@ -29,6 +29,7 @@ const MOST_NODES: usize = 24;
 
 /// Arguments of `mdts plan`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = search::HELP)]
 pub(crate) struct Plan {
     /// Workflow file; default: a built-in example
     dag: Option<PathBuf>,

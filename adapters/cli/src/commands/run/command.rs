@@ -30,6 +30,7 @@ use crate::weights::WeightsFlag;
 
 /// Arguments of `mdts run`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = search::HELP)]
 pub(crate) struct Run {
     /// Workflow file; default: a built-in example. Commands run in the folder of the file
     pub(super) dag: Option<PathBuf>,
