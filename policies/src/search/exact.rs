@@ -338,7 +338,9 @@ impl<'a> Exact<'a> {
         }
         let (mut count, mut works) = (0.0, [0.0; 2]);
         self.rooms.fill(Room::EMPTY);
-        for &task in self.longest.iter().filter(|t| set >> **t & 1 == 0) {
+        // A task that takes no time may run while its node is busy.
+        let takes_time = |t: &usize| model.instance.min_exec(TaskId::new(*t)) > 0.0;
+        for &task in self.longest.iter().filter(|t| set >> **t & 1 == 0 && takes_time(t)) {
             count += 1.0;
             for (work, area) in works.iter_mut().zip(&self.areas) {
                 *work += area.tasks[task];
@@ -398,7 +400,9 @@ impl<'a> Exact<'a> {
             if is_open || !model.exclusive {
                 let stays = is_open && !self.instant;
                 let node = if model.exclusive && self.instant { 0 } else { self.node[t] as u8 };
-                state.tasks.push(Place { node, finish: self.finish[t].max(last), stays });
+                // What has ended by the last start has ended, but data on its way to other nodes is not there yet.
+                let finish = if stays { self.finish[t] } else { self.finish[t].max(last) };
+                state.tasks.push(Place { node, finish, stays });
             }
         }
         self.seen.dominates(set, &self.state)

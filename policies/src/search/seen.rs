@@ -20,9 +20,8 @@ pub(super) struct State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) node: u8,
-    /// The finish, not before the last start.
     pub(super) finish: f64,
-    /// Whether it makes a difference where the task ran even if it has ended at the last start.
+    /// Whether it makes a difference where the task ran, and when it ended, even if it has ended at the last start.
     pub(super) stays: bool,
 }
 
