@@ -76,6 +76,8 @@ pub enum Entry {
     },
     /// Bytes that only the program which wrote them needs to understand, for journals of other things than runs.
     Record(Vec<u8>),
+    /// A piece of the snapshot that follows. [`Reader::next`](super::Reader::next) puts the pieces together and does not return them.
+    Piece(Snapshot),
 }
 
 /// What an engine was told at one moment, and what the policy decided on it.
@@ -94,7 +96,7 @@ pub struct StepEntry {
 }
 
 /// The state of a run as bytes that only the program which wrote them needs to understand.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Of the engine.
     pub engine: Vec<u8>,
