@@ -75,7 +75,7 @@ pub enum Entry {
         why: String,
     },
     /// Bytes that only the program which wrote them needs to understand, for journals of other things than runs.
-    Record(Vec<u8>),
+    Record(#[serde(with = "serde_bytes")] Vec<u8>),
     /// A piece of the snapshot that follows. [`Reader::next`](super::Reader::next) puts the pieces together and does not return them.
     Piece(Snapshot),
 }
@@ -99,8 +99,10 @@ pub struct StepEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Of the engine.
+    #[serde(with = "serde_bytes")]
     pub engine: Vec<u8>,
     /// Of the runner.
+    #[serde(with = "serde_bytes")]
     pub runner: Vec<u8>,
 }
 

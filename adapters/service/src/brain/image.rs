@@ -36,6 +36,7 @@ pub(crate) struct Image<J> {
     seen: Vec<(String, u64)>,
     /// What was learnt of run times, and by the policy.
     history: String,
+    #[serde(with = "serde_bytes")]
     memory: Vec<u8>,
     reasons: Vec<(u32, u32, Comparison)>,
 }
@@ -48,6 +49,7 @@ pub(crate) struct JobImage {
     share: f64,
     lease_seconds: f64,
     /// In the own format.
+    #[serde(with = "serde_bytes")]
     graph: Vec<u8>,
     grants: Granting,
     lapsed: bool,
