@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::grants::Granting;
 use super::graphs::Graph;
-use super::guard::Comparison;
+use super::guard::{Comparison, Guarded, Reasons};
 use super::jobs::JobEntry;
 use super::nodes::{self, NodeEntry};
 use super::{Brain, Totals};
 
 /// An image that was read.
-pub(crate) type ImageRead = Image<Vec<JobImage>>;
+pub(crate) type ImageRead = Image<Vec<JobImage>, Vec<(u32, u32, Comparison)>>;
 
-/// Everything but the engine's state. `J` is a list of [`JobImage`]s.
+/// Everything but the engine's state. `J` is a list of [`JobImage`]s, `R` one of jobs, tasks and what was compared for them.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Image<J> {
+pub(crate) struct Image<J, R> {
     now: f64,
     /// Name, offer as JSON, whether it was removed, whether another has its name.
     nodes: Vec<(String, String, bool, bool)>,
@@ -38,7 +38,7 @@ pub(crate) struct Image<J> {
     history: String,
     #[serde(with = "serde_bytes")]
     memory: Vec<u8>,
-    reasons: Vec<(u32, u32, Comparison)>,
+    reasons: R,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -78,7 +78,6 @@ impl Brain {
             (node.name.clone(), spec, node.removed, node.renamed)
         };
         let policy = self.engine.as_ref().map(Engine::policy).or(self.policy.as_ref());
-        let (memory, reasons) = policy.map(|policy| (policy.memory(), policy.reasons())).unwrap_or_default();
         Image {
             now: self.now,
             nodes: self.nodes.iter().map(node).collect(),
@@ -89,8 +88,8 @@ impl Brain {
             totals: self.totals,
             seen: self.seen.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
             history: self.predictor.to_json(),
-            memory,
-            reasons,
+            memory: policy.map(Guarded::memory).unwrap_or_default(),
+            reasons: Reasons(policy),
         }
     }
 
