@@ -15,6 +15,11 @@ pub struct Torn {
     pub bytes: u64,
 }
 
+/// What is wrong with a snapshot that is not whole.
+const CUT: &str = "the snapshot is not whole";
+/// First bytes of [`Entry::Snapshot`] and [`Entry::Piece`].
+const SNAPSHOTS: [u8; 2] = [3, 6];
+
 /// Reads the entries of a journal. Memory is that of the largest record, or twice that of the snapshot.
 pub struct Reader {
     bytes: BufReader<Box<dyn Read + Send>>,
@@ -100,20 +105,15 @@ impl Reader {
         Ok(Some(entry))
     }
 
-    /// The snapshot that begins with a piece; one without its end is torn as a whole.
+    /// The snapshot that begins with a piece. It was on disk as a whole before it got its name, so that one without its end is no
+    /// write that was interrupted.
     fn next_snapshot(&mut self, mut whole: Snapshot) -> Result<Option<Entry>> {
         let begin = self.offset - (RECORD_HEADER + self.payload.len()) as u64;
         loop {
             let (piece, is_last) = match self.next_record()? {
                 Some(Entry::Piece(piece)) => (piece, false),
                 Some(Entry::Snapshot(last)) => (last, true),
-                Some(_) => return Err(self.damage(begin, "a snapshot without its end")),
-                None => {
-                    let behind = self.torn.map_or(0, |torn| torn.bytes);
-                    self.torn = Some(Torn { offset: begin, bytes: self.offset - begin + behind });
-                    self.offset = begin;
-                    return Ok(None);
-                }
+                Some(_) | None => return Err(self.damage(begin, CUT)),
             };
             whole.engine.extend_from_slice(&piece.engine);
             whole.runner.extend_from_slice(&piece.runner);
@@ -132,9 +132,9 @@ impl Reader {
         match frame::file_kind(&header) {
             FileKind::Journal(VERSION) => Ok(()),
             FileKind::Journal(version) => {
+                let newer = if version > VERSION { ", or a newer one" } else { "" };
                 let message = format!(
-                    "it is of version {version}, this mdts reads version {VERSION}; use the mdts that wrote it, or \
-                     a newer one"
+                    "it is of version {version}, this mdts reads version {VERSION}; use the mdts that wrote it{newer}"
                 );
                 Err(Error::Journal { place: self.place.clone(), message })
             }
@@ -167,6 +167,9 @@ impl Reader {
         let read = read.map_err(|error| self.unreadable(&error))? as u64;
         if read == u64::from(length) && crc32fast::hash(&self.payload) == sum {
             return Ok(true);
+        }
+        if self.payload.first().is_some_and(|tag| SNAPSHOTS.contains(tag)) {
+            return Err(self.damage(self.offset, CUT));
         }
         let (behind, is_zero) = self.rest()?;
         if is_zero {

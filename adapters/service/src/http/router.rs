@@ -110,16 +110,20 @@ async fn authorize(
     Problem::unauthorized(detail).into_response()
 }
 
-/// Answers when what is told has been made to last. Health and numbers do not wait.
+/// Answers when what is told has been made to last; what could not be recorded is not told. Health and numbers do not wait.
 async fn settle(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let waits = !matches!(request.uri().path(), "/healthz" | "/metrics");
+    let tells_state = !matches!(request.uri().path(), "/healthz" | "/metrics" | "/openapi.json");
     let response = next.run(request).await;
-    match shared.desk.settled() {
-        Some(settled) if waits => match settled.await {
-            Ok(()) => response,
-            Err(problem) => problem.into_response(),
-        },
-        _ => response,
+    if !tells_state {
+        return response;
+    }
+    let settled = match shared.desk.settled() {
+        Some(settled) => settled.await,
+        None => Ok(()),
+    };
+    match settled.and_then(|()| shared.desk.readiness()) {
+        Ok(()) => response,
+        Err(problem) => problem.into_response(),
     }
 }
 
