@@ -28,6 +28,8 @@ pub struct Reader {
     offset: u64,
     payload: Vec<u8>,
     torn: Option<Torn>,
+    /// Where the snapshot begins of which pieces were read.
+    pieces: Option<u64>,
     manifest: Manifest,
 }
 
@@ -56,8 +58,15 @@ impl Reader {
             notes: Vec::new(),
         };
         let bytes = BufReader::with_capacity(1 << 16, bytes);
-        let mut reader =
-            Self { bytes, place: place.into(), offset: 0, payload: Vec::new(), torn: None, manifest };
+        let mut reader = Self {
+            bytes,
+            place: place.into(),
+            offset: 0,
+            payload: Vec::new(),
+            torn: None,
+            pieces: None,
+            manifest,
+        };
         reader.read_file_header()?;
         match reader.next()? {
             Some(Entry::Manifest(manifest)) => reader.manifest = manifest,
@@ -109,6 +118,7 @@ impl Reader {
     /// write that was interrupted.
     fn next_snapshot(&mut self, mut whole: Snapshot) -> Result<Option<Entry>> {
         let begin = self.offset - (RECORD_HEADER + self.payload.len()) as u64;
+        self.pieces = Some(begin);
         loop {
             let (piece, is_last) = match self.next_record()? {
                 Some(Entry::Piece(piece)) => (piece, false),
@@ -118,6 +128,7 @@ impl Reader {
             whole.engine.extend_from_slice(&piece.engine);
             whole.runner.extend_from_slice(&piece.runner);
             if is_last {
+                self.pieces = None;
                 return Ok(Some(Entry::Snapshot(whole)));
             }
         }
@@ -169,7 +180,7 @@ impl Reader {
             return Ok(true);
         }
         if self.payload.first().is_some_and(|tag| SNAPSHOTS.contains(tag)) {
-            return Err(self.damage(self.offset, CUT));
+            return Err(self.damage(self.pieces.unwrap_or(self.offset), CUT));
         }
         let (behind, is_zero) = self.rest()?;
         if is_zero {

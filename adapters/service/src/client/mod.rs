@@ -474,6 +474,35 @@ fn escape(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hyper::Method;
+
+    use super::{Client, Error};
+
+    #[tokio::test]
+    async fn what_cannot_be_sent_is_told_before_anything_is() {
+        let client = Client::unix("/nowhere/s");
+        let told = [
+            client.exchange(&Method::POST, "/v1/jobs", "".into(), Some("a\nb")).await,
+            client.exchange(&Method::GET, "/v1/jobs/a b\n", "".into(), None).await,
+            Client::unix("/nowhere/s")
+                .named("a\u{0}b")
+                .exchange(&Method::GET, "/v1/jobs", "".into(), None)
+                .await,
+        ];
+        for told in told {
+            assert!(
+                matches!(&told, Err(Error::Setting(what)) if what.contains("cannot be sent")),
+                "{told:?}"
+            );
+        }
+        let token = Client::tcp("localhost:1", "secret\n").nodes().await.expect_err("no header").to_string();
+        assert!(token.contains("authorization") && !token.contains("secret"), "{token}");
+        assert!(
+            matches!(client.grants("J0", 0, f64::NAN).await, Err(Error::Client { .. })),
+            "nobody is there"
+        );
+    }
+
     #[test]
     fn names_become_segments() {
         assert_eq!(super::escape("a/b c%\u{e9}"), "a%2Fb%20c%25%C3%A9");
