@@ -168,7 +168,7 @@ async fn drive(
     let seed = ready.settings.seed;
     let placer = match ready.plan.search {
         Some(_) => search::base(&ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
-        None => ready.policy.placer(seed),
+        None => ready.policy.placer_of_run(seed, ready.experience()?, ready.scale()),
     };
     let outlook = Outlook::new(&ready.plan.schedule, ready.work.instance.tasks(), ready.scale());
     let watched = Watched { instance: ready.work.instance.clone(), outlook };
