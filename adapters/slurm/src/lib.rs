@@ -1,9 +1,25 @@
 //! Runs job graphs through Slurm, and steers what Slurm accepts.
 //!
+//! [`Slurm`] is what is wanted of a cluster; [`Commands`] gets it from Slurm's own programs. What steers submissions:
+//!
 //! - [`filter`]: what batch scripts ask for, and what is added to them
 //! - [`brain`]: where a submission should run, how urgent it is, and whether it can run at all
+//! - [`sidecar`]: answers submissions at once, and places jobs that wait
+//! - [`mod@ask`]: one question to the sidecar
+//! - [`queue`]: the jobs of a cluster as graphs
 //! - [`spell`]: how Slurm spells times, sizes and lists
 
+pub mod ask;
 pub mod brain;
+mod client;
+mod error;
 pub mod filter;
+pub mod queue;
+pub mod sidecar;
 pub mod spell;
+
+pub use client::{
+    Array, Change, Commands, CommandsOptions, JobId, JobRecord, JobState, NodeRecord, PartitionRecord,
+    Selection, Slurm, Submission,
+};
+pub use error::{Error, Result};
