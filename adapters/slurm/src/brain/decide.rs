@@ -85,6 +85,11 @@ impl Brain {
         &self.settings
     }
 
+    /// When the look at the cluster began that is decided on.
+    pub fn seen_at(&self) -> Option<f64> {
+        self.seen_at
+    }
+
     /// The cluster as it was seen last.
     pub fn view(&self) -> &View {
         &self.view

@@ -36,7 +36,7 @@ pub(super) const FIELDS: [&str; 26] = [
     "StartTime",
     "EndTime",
     "NumNodes",
-    "AdminComment",
+    "admin_comment",
     "HetJobOffset",
 ];
 

@@ -72,7 +72,8 @@ impl Graphs {
         let told = |error: std::io::Error| format!("'{file}': {error}");
         // Opening a pipe must not wait for a writer.
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC).bits();
-        let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(file).map_err(told)?;
+        let opened =
+            OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(file).map_err(told)?;
         let about = opened.metadata().map_err(told)?;
         if !about.is_file() || about.uid() != user && user != 0 || about.len() > LARGEST {
             return Err(format!("'{file}' is no ordinary file of user {user} of at most {LARGEST} bytes"));
@@ -102,7 +103,8 @@ impl Graphs {
             return Ok(None);
         };
         ranks.used = now;
-        let (rank, seconds) = ranks.tasks.get(task).ok_or_else(|| format!("'{file}' has no task '{task}'"))?;
+        let (rank, seconds) =
+            ranks.tasks.get(task).ok_or_else(|| format!("'{file}' has no task '{task}'"))?;
         Ok(Some(Standing { rank: Some((*rank, ranks.longest)), seconds: *seconds }))
     }
 

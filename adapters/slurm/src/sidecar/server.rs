@@ -59,7 +59,11 @@ impl Server {
     pub fn bind(door: &Door) -> Result<Self> {
         let path = &door.path;
         if path.as_os_str().len() > LONGEST_PATH - ".new".len() {
-            return Err(Error::Usage(format!("{}: the path of a socket may have {} bytes", path.display(), LONGEST_PATH - 4)));
+            return Err(Error::Usage(format!(
+                "{}: the path of a socket may have {} bytes",
+                path.display(),
+                LONGEST_PATH - 4
+            )));
         }
         if std::os::unix::net::UnixStream::connect(path).is_ok() {
             return Err(Error::Usage(format!("{}: another sidecar listens there", path.display())));
@@ -67,7 +71,10 @@ impl Server {
         if let Ok(found) = std::fs::symlink_metadata(path)
             && !found.file_type().is_socket()
         {
-            return Err(Error::Usage(format!("{}: there is something that is no socket; it is left alone", path.display())));
+            return Err(Error::Usage(format!(
+                "{}: there is something that is no socket; it is left alone",
+                path.display()
+            )));
         }
         let open = || -> io::Result<UnixListener> {
             // It gets its name when its rights are right.
