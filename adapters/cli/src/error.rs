@@ -39,6 +39,9 @@ pub(crate) enum Error {
     /// The service cannot begin or go on.
     #[error(transparent)]
     Service(mdts_service::Error),
+    /// Slurm, or what speaks to it, has failed.
+    #[error(transparent)]
+    Slurm(mdts_slurm::Error),
     /// A policy gave a schedule that breaks a rule.
     #[error("policy {policy}: {violation}; this is a fault of the policy, please report it")]
     InvalidPlan { policy: &'static str, violation: mdts_core::Violation },
@@ -130,6 +133,7 @@ impl Error {
                     | CoreError::NotRecorded { .. }
             ),
             Self::Service(error) => matches!(error, mdts_service::Error::Closed(_)),
+            Self::Slurm(error) => !matches!(error, mdts_slurm::Error::Usage(_)),
             Self::Learn(_)
             | Self::InvalidPlan { .. }
             | Self::Plot(_)

@@ -112,7 +112,7 @@ impl Brain {
         self.view.running = running;
         for (at, promise) in &std::mem::take(&mut self.promises) {
             // What is seen running is held already; at worst it is held twice for a moment.
-            self.hold(promise, 0.0);
+            self.hold(promise);
             self.promises.push((*at, promise.clone()));
         }
     }
@@ -120,8 +120,8 @@ impl Brain {
     fn hold_what_runs(&mut self, running: &[Running]) {
         let mut told = vec![0; self.view.nodes.len()];
         for job in running {
-            self.hold(job, 0.0);
-            for at in &job.nodes {
+            self.hold(job);
+            for at in job.nodes.iter().filter(|_| job.start == 0.0) {
                 if let Some(cpus) = told.get_mut(*at) {
                     *cpus += job.cpus;
                 }
@@ -131,12 +131,12 @@ impl Brain {
         for (at, told) in told.iter().enumerate() {
             let cpus = self.view.nodes[at].cpus_held.saturating_sub(*told);
             if cpus > 0 {
-                self.hold(&Running { nodes: vec![at], cpus, seconds: FOR_EVER, ..Running::default() }, 0.0);
+                self.hold(&Running { nodes: vec![at], cpus, seconds: FOR_EVER, ..Running::default() });
             }
         }
     }
 
-    fn hold(&mut self, job: &Running, from: f64) {
+    fn hold(&mut self, job: &Running) {
         for &at in &job.nodes {
             let Some(node) = self.view.nodes.get(at) else { continue };
             let capacity = capacity(node, &self.kinds);
@@ -145,7 +145,7 @@ impl Brain {
             // What does not add up must not break the timeline: never more than there is, and where it fits.
             wanted.iter_mut().zip(&capacity).for_each(|(wanted, has)| *wanted = (*wanted).min(*has));
             let seconds = job.seconds.clamp(1.0, FOR_EVER);
-            let start = self.timelines[at].earliest(from, seconds, &wanted);
+            let start = self.timelines[at].earliest(job.start, seconds, &wanted);
             self.timelines[at].reserve(start, start + seconds, &wanted);
         }
     }
@@ -188,7 +188,7 @@ impl Brain {
                 }
                 decision.note = note;
             }
-            Err(why) => decision.note = why.to_owned(),
+            Err(why) => why.clone_into(&mut decision.note),
         }
         Verdict::Go(decision)
     }
@@ -240,6 +240,11 @@ impl Brain {
         }
         if request.array {
             return Err("the jobs of an array go where there is room");
+        }
+        if request.waits || request.dependency.is_some() {
+            return Err(
+                "it does not start now; if the sidecar leads jobs that wait, it is placed when its time comes",
+            );
         }
         if request.opaque {
             return Err("it asks for what only Slurm can judge");
@@ -362,13 +367,40 @@ impl Brain {
         best.map(|(feature, _)| *feature)
     }
 
-    fn promise(&mut self, promise: Running, now: f64) {
-        self.hold(&promise, now - self.seen_at.unwrap_or(now));
+    fn promise(&mut self, mut promise: Running, now: f64) {
+        promise.start = (now - self.seen_at.unwrap_or(now)).max(0.0);
+        self.hold(&promise);
+        promise.start = 0.0;
         if self.promises.len() == MOST_PROMISES {
             self.promises.remove(0);
         }
         self.promises.push((now, promise));
     }
+}
+
+/// The nodes on which a job of one node could run some day, by position; none if only Slurm can judge. O(nodes).
+pub fn eligible(request: &Request, view: &View) -> Vec<usize> {
+    let features = match request.features.as_deref().map(Features::read) {
+        Some(None) => return Vec::new(),
+        features => features.flatten(),
+    };
+    let names = request.partition.as_deref().unwrap_or_default();
+    let named =
+        |p: &&Partition| names.split(',').any(|name| name == p.name) || names.is_empty() && p.is_default;
+    let partitions = view.partitions.iter().filter(named).filter(|p| p.is_up);
+    let mut found: Vec<usize> = partitions
+        .flat_map(|partition| {
+            let need = demand(request, 1, partition.default_memory.unwrap_or(view.default_memory));
+            let fits = |at: &usize| {
+                let node = &view.nodes[*at];
+                need.fits(node) && features.as_ref().is_none_or(|f| f.fit(&node.features))
+            };
+            partition.nodes.iter().copied().filter(fits).collect::<Vec<_>>()
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// What a node offers to a job.

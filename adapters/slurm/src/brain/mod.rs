@@ -15,7 +15,7 @@ mod verdict;
 mod view;
 mod wire;
 
-pub use decide::{Brain, Settings, Steering};
+pub use decide::{Brain, Settings, Steering, eligible};
 pub use demand::{Demand, demand};
 pub use request::{Memory, Request};
 pub use standing::{Standing, Tag};

@@ -69,6 +69,8 @@ pub struct Request {
     pub array: bool,
     /// It is one component of several.
     pub component: bool,
+    /// It does not start now: it is held, or begins later. A job with a dependency waits without this.
+    pub waits: bool,
     /// It asks for something that only Slurm can judge.
     pub opaque: bool,
     /// The user has fixed its priority: by a nice value, a priority or by holding it.

@@ -63,7 +63,9 @@ pub struct Running {
     pub memory: u64,
     /// What else it holds on each.
     pub gres: BTreeMap<String, u64>,
-    /// Seconds until it ends, at the latest as far as is known.
+    /// Seconds until it begins; 0 for what runs.
+    pub start: f64,
+    /// Seconds from there until it ends, at the latest as far as is known.
     pub seconds: f64,
 }
 

@@ -125,6 +125,7 @@ impl Request {
             "exclusive" => self.exclusive = yes,
             "array" => self.array = yes,
             "component" => self.component = yes,
+            "waits" => self.waits = yes,
             "opaque" => self.opaque = yes,
             "has_priority" => self.has_priority = yes,
             _ => {}
@@ -173,6 +174,7 @@ impl Request {
             ("exclusive", self.exclusive),
             ("array", self.array),
             ("component", self.component),
+            ("waits", self.waits),
             ("opaque", self.opaque),
             ("has_priority", self.has_priority),
         ];

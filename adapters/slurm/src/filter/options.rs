@@ -5,6 +5,8 @@
 pub enum Name {
     /// `--array`.
     Array,
+    /// `--begin`.
+    Begin,
     /// `--clusters`.
     Clusters,
     /// `--comment`.
@@ -168,7 +170,7 @@ pub(super) static TABLE: &[Row] = &[
     row("batch", Takes, Name::Other),
     row("bb", Takes, Name::Other),
     row("bbf", Takes, Name::Other),
-    row("begin", Takes, Name::Other).short(b'b'),
+    row("begin", Takes, Name::Begin).short(b'b'),
     row("chdir", Takes, Name::Other).short(b'D'),
     row("cluster-constraint", Takes, Name::Clusters),
     row("container", Takes, Name::Other),

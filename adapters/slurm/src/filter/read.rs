@@ -94,7 +94,9 @@ fn set(request: &mut Request, name: Name, value: Option<&str>) -> Option<()> {
         }
         Name::GpusPerTask => request.gpus_per_task = Some(gpus(value?)?),
         Name::Gres => request.gres = spell::gres(value?)?,
-        Name::Hold | Name::Nice | Name::Priority => request.has_priority = true,
+        Name::Begin => request.waits = true,
+        Name::Hold => (request.waits, request.has_priority) = (true, true),
+        Name::Nice | Name::Priority => request.has_priority = true,
         Name::JobName => request.name = text(),
         Name::Memory => request.memory = Memory::PerNode(spell::mebibytes(value?)?),
         Name::MemoryPerCpu => request.memory = Memory::PerCpu(spell::mebibytes(value?)?),

@@ -100,7 +100,9 @@ fn what_runs_is_in_the_way() {
 
 #[test]
 fn what_users_fix_is_left_alone() {
-    let table: [Request; 8] = [
+    let table: [Request; 10] = [
+        Request { waits: true, ..cpus(1) },
+        Request { dependency: Some("afterok:1".into()), ..cpus(1) },
         Request { nodelist: Some("slow".into()), ..cpus(1) },
         Request { reservation: Some("r".into()), ..cpus(1) },
         Request { prefer: Some("old".into()), ..cpus(1) },
