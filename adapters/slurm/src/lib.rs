@@ -5,15 +5,21 @@
 //! - [`filter`]: what batch scripts ask for, and what is added to them
 //! - [`brain`]: where a submission should run, how urgent it is, and whether it can run at all
 //! - [`sidecar`]: answers submissions at once, and places jobs that wait
+//! - [`doctor`]: what is right and wrong with a cluster
 //! - [`mod@ask`]: one question to the sidecar
+//! - [`mod@escape`]: values in the lines that are exchanged with it
+//! - [`import`]: folders of batch scripts and logs of clusters as graphs
 //! - [`queue`]: the jobs of a cluster as graphs
 //! - [`spell`]: how Slurm spells times, sizes and lists
 
 pub mod ask;
 pub mod brain;
 mod client;
+pub mod doctor;
 mod error;
+pub mod escape;
 pub mod filter;
+pub mod import;
 pub mod queue;
 pub mod sidecar;
 pub mod spell;

@@ -238,7 +238,7 @@ impl Brain {
         if fixed.iter().any(|fixed| fixed.is_some()) {
             return Err("its author has chosen where it runs");
         }
-        if request.array {
+        if request.array.is_some() {
             return Err("the jobs of an array go where there is room");
         }
         if request.waits || request.dependency.is_some() {

@@ -21,4 +21,4 @@ pub use request::{Memory, Request};
 pub use standing::{Standing, Tag};
 pub use verdict::{Decision, Verdict};
 pub use view::{Node, Partition, Running, View};
-pub use wire::{WireError, escape, unescape};
+pub use wire::WireError;

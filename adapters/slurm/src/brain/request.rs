@@ -65,8 +65,8 @@ pub struct Request {
     pub minutes: Option<u64>,
     /// Nobody else on its nodes.
     pub exclusive: bool,
-    /// It is an array of jobs.
-    pub array: bool,
+    /// The indices of an array of jobs.
+    pub array: Option<String>,
     /// It is one component of several.
     pub component: bool,
     /// It does not start now: it is held, or begins later. A job with a dependency waits without this.

@@ -3,10 +3,10 @@
 //! In values, `%`, line ends and other control characters stand as `%XX`. Unknown keys are passed over, so that either side may be
 //! newer than the other.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::{Decision, Memory, Request, Verdict};
+use crate::escape::{escape, unescape};
 use crate::spell;
 
 /// What is wrong with a message.
@@ -25,49 +25,6 @@ pub enum WireError {
         /// What was expected.
         expected: &'static str,
     },
-}
-
-/// A value as it stands in a line.
-///
-/// ```
-/// assert_eq!(mdts_slurm::brain::escape("a\n100%"), "a%0A100%25");
-/// ```
-pub fn escape(text: &str) -> Cow<'_, str> {
-    let is_special = |c: char| c == '%' || c.is_ascii_control();
-    if !text.contains(is_special) {
-        return text.into();
-    }
-    let mut escaped = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if is_special(c) {
-            _ = write!(escaped, "%{:02X}", u32::from(c));
-        } else {
-            escaped.push(c);
-        }
-    }
-    escaped.into()
-}
-
-/// The value of an escaped text; what is no escape stays as it is.
-pub fn unescape(text: &str) -> Cow<'_, str> {
-    if !text.contains('%') {
-        return text.into();
-    }
-    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
-    while let Some((&first, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 impl Request {
@@ -123,7 +80,7 @@ impl Request {
             "gpus_per_task" => self.gpus_per_task = Some(number()?),
             "minutes" => self.minutes = Some(number()?),
             "exclusive" => self.exclusive = yes,
-            "array" => self.array = yes,
+            "array" => self.array = text(),
             "component" => self.component = yes,
             "waits" => self.waits = yes,
             "opaque" => self.opaque = yes,
@@ -146,6 +103,7 @@ impl Request {
             ("features", &self.features),
             ("prefer", &self.prefer),
             ("reservation", &self.reservation),
+            ("array", &self.array),
         ];
         texts.into_iter().for_each(|(key, text)| lines.text(key, text.as_deref()));
         lines.text("nodes", self.nodes.map(|(least, most)| format!("{least}-{most}")).as_deref());
@@ -172,7 +130,6 @@ impl Request {
         lines.text("gres", Some(show_gres(self)).filter(|gres| !gres.is_empty()).as_deref());
         let flags = [
             ("exclusive", self.exclusive),
-            ("array", self.array),
             ("component", self.component),
             ("waits", self.waits),
             ("opaque", self.opaque),
@@ -274,7 +231,7 @@ mod tests {
             memory: Memory::PerCpu(100),
             gres: spell::gres("gpu:tesla:2,gpu:1,x:4").unwrap(),
             minutes: Some(5),
-            array: true,
+            array: Some("1-3".into()),
             has_priority: true,
             ..Request::default()
         };
@@ -306,7 +263,5 @@ mod tests {
         }
         assert!(Request::from_wire("later=1\n").is_ok());
         assert!(Request::from_wire("gres=gpu:x:y:z:!").unwrap().opaque);
-        assert_eq!(unescape("100%"), "100%");
-        assert_eq!(unescape("%zz%4"), "%zz%4");
     }
 }

@@ -79,7 +79,7 @@ fn set(request: &mut Request, name: Name, value: Option<&str>) -> Option<()> {
     let text = || value.map(str::to_owned);
     let count = || value.and_then(|value| value.trim().parse::<u64>().ok());
     match name {
-        Name::Array => request.array = true,
+        Name::Array => request.array = text(),
         Name::Comment => request.comment = text(),
         Name::Constraint => request.features = text(),
         Name::CpusPerGpu => request.cpus_per_gpu = Some(count()?),
@@ -163,7 +163,7 @@ mod tests {
             gres: spell::gres("gpu:tesla:2").unwrap(),
             minutes: Some(60),
             features: Some("fast".into()),
-            array: true,
+            array: Some("1-3".into()),
             has_priority: true,
             ..Request::default()
         };

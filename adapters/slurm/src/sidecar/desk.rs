@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Graphs;
-use crate::brain::{Brain, Decision, Request, Settings, Standing, Tag, Verdict, View, escape};
+use crate::brain::{Brain, Decision, Request, Settings, Standing, Tag, Verdict, View};
+use crate::escape::escape;
 use crate::queue::Standings;
 
 /// A submission waits so long for a workflow file that is not known yet.

@@ -1,6 +1,7 @@
 //! `mdts slurm`: what steers the submissions of a Slurm cluster.
 
 mod common;
+mod doctor;
 mod filter;
 mod sidecar;
 
@@ -23,12 +24,15 @@ pub(crate) struct Slurm {
 enum Command {
     /// Add to a batch script what its author has left open: standard input to standard output
     Filter(filter::Filter),
+    /// Check installation, rights and settings of a cluster, and say what to change
+    Doctor(doctor::Doctor),
 }
 
 impl Slurm {
     pub(super) fn carry_out(&self, quiet: bool) -> Result<ExitCode> {
         match &self.command {
             Command::Filter(command) => command.carry_out(quiet),
+            Command::Doctor(command) => command.carry_out(quiet),
         }
     }
 }

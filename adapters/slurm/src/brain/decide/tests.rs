@@ -106,7 +106,7 @@ fn what_users_fix_is_left_alone() {
         Request { nodelist: Some("slow".into()), ..cpus(1) },
         Request { reservation: Some("r".into()), ..cpus(1) },
         Request { prefer: Some("old".into()), ..cpus(1) },
-        Request { array: true, ..cpus(1) },
+        Request { array: Some("1".into()), ..cpus(1) },
         Request { component: true, ..cpus(1) },
         Request { opaque: true, ..cpus(1000) },
         Request { features: Some("[a|b]".into()), ..cpus(1) },
