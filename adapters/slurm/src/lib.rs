@@ -1,6 +1,7 @@
 //! Runs job graphs through Slurm, and steers what Slurm accepts.
 //!
-//! [`Slurm`] is what is wanted of a cluster; [`Commands`] gets it from Slurm's own programs. What steers submissions:
+//! [`Slurm`] is what is wanted of a cluster; [`Commands`] gets it from Slurm's own programs. [`SlurmExecutor`] runs the tasks
+//! of a job as batch jobs, on the nodes that a policy chooses. What steers submissions:
 //!
 //! - [`filter`]: what batch scripts ask for, and what is added to them
 //! - [`brain`]: where a submission should run, how urgent it is, and whether it can run at all
@@ -15,12 +16,15 @@
 pub mod ask;
 pub mod brain;
 mod client;
+mod cluster;
 pub mod doctor;
 mod error;
 pub mod escape;
+mod executor;
 pub mod filter;
 pub mod import;
 pub mod queue;
+mod run;
 pub mod sidecar;
 pub mod spell;
 
@@ -28,4 +32,6 @@ pub use client::{
     Array, Change, Commands, CommandsOptions, JobId, JobRecord, JobState, NodeRecord, PartitionRecord,
     Selection, Slurm, Submission,
 };
+pub use cluster::{Discovered, discover};
 pub use error::{Error, Result};
+pub use executor::{Packing, Placement, SlurmExecutor, SlurmHandle, SlurmOptions, SlurmSummary};

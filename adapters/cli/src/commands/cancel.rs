@@ -255,6 +255,10 @@ impl Cancel {
 fn left_behind(shown: &Shown, folder: &Path) -> Result<Box<dyn Executor>> {
     let kept = &shown.kept;
     let life = LifeFlags::default();
+    if let Some(slurm) = &kept.slurm {
+        let (executor, _) = slurm.executor(&kept.logs, &kept.folder, &kept.machines.cluster, Some(folder))?;
+        return Ok(Box::new(executor));
+    }
     executor(kept.emulate, &life, &kept.logs, &kept.folder, &kept.machines.cluster, Some(folder))
 }
 

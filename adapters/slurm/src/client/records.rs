@@ -61,6 +61,41 @@ pub struct JobRecord {
     pub is_component: bool,
 }
 
+impl JobRecord {
+    /// A job that waits and of which nothing else is known.
+    pub fn empty(id: JobId) -> Self {
+        Self {
+            id,
+            name: String::new(),
+            user: String::new(),
+            partition: String::new(),
+            state: JobState::Pending,
+            reason: String::new(),
+            comment: String::new(),
+            command: String::new(),
+            directory: String::new(),
+            nodes: String::new(),
+            required_nodes: String::new(),
+            features: String::new(),
+            dependency: String::new(),
+            exit: (0, 0),
+            cpus: 0,
+            memory_mib: 0,
+            is_memory_per_cpu: false,
+            gres: String::new(),
+            limit_seconds: None,
+            priority: 0,
+            nice: 0,
+            submitted: None,
+            began: None,
+            ended: None,
+            node_count: 1,
+            admin_comment: String::new(),
+            is_component: false,
+        }
+    }
+}
+
 /// A node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeRecord {

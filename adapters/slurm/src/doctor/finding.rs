@@ -51,7 +51,12 @@ pub(super) fn of_installation(facts: &Facts) -> Vec<Finding> {
     let mut all = Vec::new();
     for (program, fault) in &facts.missing {
         let remedy = "install Slurm's client (Debian: slurm-client) and put it into PATH";
-        all.push(Finding::new("programs", Level::Broken, format!("{program} cannot be run: {fault}"), remedy));
+        all.push(Finding::new(
+            "programs",
+            Level::Broken,
+            format!("{program} cannot be run: {fault}"),
+            remedy,
+        ));
     }
     if facts.missing.is_empty() {
         all.push(Finding::good("programs", format!("{} is installed", facts.version)));
@@ -78,11 +83,14 @@ pub(super) fn of_installation(facts: &Facts) -> Vec<Finding> {
 
 fn of_rights(facts: &Facts) -> Finding {
     let owner = facts.config.get("SlurmUser").map(String::as_str).unwrap_or_default();
-    let is_owner = owner.rsplit_once('(').is_some_and(|(_, id)| id.trim_end_matches(')') == facts.user.to_string());
+    let is_owner =
+        owner.rsplit_once('(').is_some_and(|(_, id)| id.trim_end_matches(')') == facts.user.to_string());
     if facts.user == 0 || is_owner || facts.is_operator {
         return Finding::good("rights", "this user may change the jobs of others");
     }
     let found = "this user may change its own jobs only; a sidecar of this user leads no others";
-    let remedy = format!("run mdts serve --slurm as {owner}, or make this user an operator (sacctmgr modify user NAME set adminlevel=operator)");
+    let remedy = format!(
+        "run mdts serve --slurm as {owner}, or make this user an operator (sacctmgr modify user NAME set adminlevel=operator)"
+    );
     Finding::new("rights", Level::Note, found, remedy)
 }

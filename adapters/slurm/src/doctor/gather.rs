@@ -157,7 +157,8 @@ fn sidecar(socket: &Path) -> Result<Sidecar, String> {
     let answer = ask(socket, "ask=status\n\n", PATIENCE).map_err(|error| error.to_string())?;
     let milliseconds = begun.elapsed().as_secs_f64() * 1e3;
     let pairs = answer.lines().filter_map(|line| line.split_once('='));
-    let said: BTreeMap<&str, String> = pairs.map(|(key, value)| (key, unescape(value).into_owned())).collect();
+    let said: BTreeMap<&str, String> =
+        pairs.map(|(key, value)| (key, unescape(value).into_owned())).collect();
     let version = said.get("version").cloned().ok_or("what listens there is no sidecar of mdts")?;
     Ok(Sidecar { version, age: said.get("age").and_then(|age| age.parse().ok()), milliseconds })
 }

@@ -8,7 +8,16 @@ type Config = BTreeMap<String, String>;
 
 /// All findings about the configuration.
 pub(super) fn findings(config: &Config) -> Vec<Finding> {
-    vec![pace(config), heterogeneous(config), invalid_dependencies(config), age(config), sizes(config), memory(config), limits(config), accounting(config)]
+    vec![
+        pace(config),
+        heterogeneous(config),
+        invalid_dependencies(config),
+        age(config),
+        sizes(config),
+        memory(config),
+        limits(config),
+        accounting(config),
+    ]
 }
 
 fn text<'a>(config: &'a Config, key: &str) -> &'a str {
@@ -40,7 +49,15 @@ fn pace(config: &Config) -> Finding {
     }
     let found = "every job of a chain starts up to 3 seconds after the one before it";
     let level = if slow.iter().any(|s| s.starts_with("batch")) { Level::Warning } else { Level::Note };
-    Finding::new("pace", level, found, format!("add to SchedulerParameters: {}; costs slurmctld little up to some thousand jobs a minute", slow.join(",")))
+    Finding::new(
+        "pace",
+        level,
+        found,
+        format!(
+            "add to SchedulerParameters: {}; costs slurmctld little up to some thousand jobs a minute",
+            slow.join(",")
+        ),
+    )
 }
 
 /// Jobs of several components start only when backfilling.
@@ -49,8 +66,15 @@ fn heterogeneous(config: &Config) -> Finding {
     if interval <= 5 {
         return Finding::good("backfill", format!("runs every {interval} s"));
     }
-    let found = format!("runs every {interval} s; jobs of several components, and small jobs that fit into gaps, wait for it");
-    Finding::new("backfill", Level::Note, found, "add bf_interval=5 to SchedulerParameters where the queue is short")
+    let found = format!(
+        "runs every {interval} s; jobs of several components, and small jobs that fit into gaps, wait for it"
+    );
+    Finding::new(
+        "backfill",
+        Level::Note,
+        found,
+        "add bf_interval=5 to SchedulerParameters where the queue is short",
+    )
 }
 
 fn invalid_dependencies(config: &Config) -> Finding {
@@ -64,18 +88,24 @@ fn invalid_dependencies(config: &Config) -> Finding {
 fn age(config: &Config) -> Finding {
     match number(config, "MinJobAge") {
         Some(age) if age < 60 => {
-            let found = format!("ended jobs are forgotten after {age} s; runs find out by result files and sacct, if at all");
+            let found = format!(
+                "ended jobs are forgotten after {age} s; runs find out by result files and sacct, if at all"
+            );
             Finding::new("memory-of-jobs", Level::Warning, found, "set MinJobAge=300")
         }
-        age => Finding::good("memory-of-jobs", format!("ended jobs are remembered for {} s", age.unwrap_or(300))),
+        age => {
+            Finding::good("memory-of-jobs", format!("ended jobs are remembered for {} s", age.unwrap_or(300)))
+        }
     }
 }
 
 fn sizes(config: &Config) -> Finding {
-    let (array, jobs) = (number(config, "MaxArraySize").unwrap_or(1001), number(config, "MaxJobCount").unwrap_or(10_000));
+    let (array, jobs) =
+        (number(config, "MaxArraySize").unwrap_or(1001), number(config, "MaxJobCount").unwrap_or(10_000));
     let found = format!("arrays of up to {} jobs, {jobs} jobs in the queue", array.saturating_sub(1));
     if array < 100 || jobs < 1000 {
-        let remedy = "larger workflows need MaxArraySize=1001 and MaxJobCount=10000, or mdts run with few large jobs";
+        let remedy =
+            "larger workflows need MaxArraySize=1001 and MaxJobCount=10000, or mdts run with few large jobs";
         return Finding::new("sizes", Level::Warning, found, remedy);
     }
     Finding::good("sizes", found)
@@ -84,7 +114,12 @@ fn sizes(config: &Config) -> Finding {
 fn memory(config: &Config) -> Finding {
     let is_limited = |key| number(config, key).is_some_and(|memory| memory > 0);
     if !text(config, "SelectTypeParameters").contains("MEMORY") {
-        return Finding::new("memory", Level::Note, "memory is not scheduled; jobs may take each other's", "set SelectTypeParameters=CR_Core_Memory");
+        return Finding::new(
+            "memory",
+            Level::Note,
+            "memory is not scheduled; jobs may take each other's",
+            "set SelectTypeParameters=CR_Core_Memory",
+        );
     }
     if is_limited("DefMemPerCPU") || is_limited("DefMemPerNode") {
         return Finding::good("memory", "jobs that state no memory get a share");
@@ -96,8 +131,14 @@ fn memory(config: &Config) -> Finding {
 fn limits(config: &Config) -> Finding {
     match text(config, "EnforcePartLimits") {
         "" | "NO" => {
-            let found = "jobs that fit no partition are accepted and wait for ever; the submit filter refuses them";
-            Finding::new("limits", Level::Note, found, "set EnforcePartLimits=ANY to have Slurm refuse them, too")
+            let found =
+                "jobs that fit no partition are accepted and wait for ever; the submit filter refuses them";
+            Finding::new(
+                "limits",
+                Level::Note,
+                found,
+                "set EnforcePartLimits=ANY to have Slurm refuse them, too",
+            )
         }
         value => Finding::good("limits", format!("Slurm refuses jobs that fit no partition ({value})")),
     }
@@ -107,7 +148,12 @@ fn accounting(config: &Config) -> Finding {
     match text(config, "AccountingStorageType") {
         "" | "accounting_storage/none" | "(null)" => {
             let found = "there is no accounting: what becomes of jobs that Slurm has forgotten is known by their result files only";
-            Finding::new("accounting", Level::Note, found, "run slurmdbd where runs take days, or raise MinJobAge")
+            Finding::new(
+                "accounting",
+                Level::Note,
+                found,
+                "run slurmdbd where runs take days, or raise MinJobAge",
+            )
         }
         kind => Finding::good("accounting", format!("sacct tells of jobs that Slurm has forgotten ({kind})")),
     }

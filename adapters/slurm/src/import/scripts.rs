@@ -41,7 +41,10 @@ struct Found {
 pub fn read_scripts(folder: &Path) -> Result<JobGraph> {
     let mut found = scripts(folder)?;
     if found.is_empty() {
-        return Err(Error::Usage(format!("{}: no file here begins with #! and has an #SBATCH line", folder.display())));
+        return Err(Error::Usage(format!(
+            "{}: no file here begins with #! and has an #SBATCH line",
+            folder.display()
+        )));
     }
     let name = folder.file_name().map_or_else(|| "scripts".into(), |name| name.to_string_lossy());
     let mut builder = JobGraph::builder(name);
@@ -57,9 +60,14 @@ pub fn read_scripts(folder: &Path) -> Result<JobGraph> {
             let Some(&at) = names.get(parent.as_str()) else { return Err(script.unknown(&parent, &names)) };
             let parents = &found[at].tasks;
             if kind == "aftercorr" && parents.len() == script.tasks.len() {
-                script.tasks.iter().zip(parents).for_each(|(child, parent)| builder.depend(*child, *parent, 0.0));
+                script
+                    .tasks
+                    .iter()
+                    .zip(parents)
+                    .for_each(|(child, parent)| builder.depend(*child, *parent, 0.0));
             } else {
-                let pairs = script.tasks.iter().flat_map(|child| parents.iter().map(move |parent| (child, parent)));
+                let pairs =
+                    script.tasks.iter().flat_map(|child| parents.iter().map(move |parent| (child, parent)));
                 pairs.for_each(|(child, parent)| builder.depend(*child, *parent, 0.0));
             }
         }
@@ -69,7 +77,8 @@ pub fn read_scripts(folder: &Path) -> Result<JobGraph> {
 
 fn scripts(folder: &Path) -> Result<Vec<Found>> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
-    let mut paths: Vec<PathBuf> = entries.map_err(Error::io(folder))?.iter().map(fs::DirEntry::path).collect();
+    let mut paths: Vec<PathBuf> =
+        entries.map_err(Error::io(folder))?.iter().map(fs::DirEntry::path).collect();
     paths.sort();
     let mut found = Vec::new();
     for path in paths.into_iter().filter(|path| path.is_file()) {
@@ -100,16 +109,19 @@ fn scripts(folder: &Path) -> Result<Vec<Found>> {
 /// Every name by which a script can be named; a job name comes before a file's.
 fn names(found: &[Found]) -> BTreeMap<&str, usize> {
     let mut names = BTreeMap::new();
-    for of in [|f: &Found| f.path.file_name(), |f: &Found| f.path.file_stem()] {
-        names.extend(found.iter().enumerate().filter_map(|(at, f)| Some((of(f)?.to_str()?, at))));
-    }
+    let files = |of: fn(&Path) -> Option<&std::ffi::OsStr>| {
+        found.iter().enumerate().filter_map(move |(at, f)| Some((of(&f.path)?.to_str()?, at)))
+    };
+    names.extend(files(Path::file_name));
+    names.extend(files(Path::file_stem));
     names.extend(found.iter().enumerate().filter_map(|(at, f)| Some((f.request.name.as_deref()?, at))));
     names
 }
 
 impl Found {
     fn name(&self) -> String {
-        let stem = || self.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let stem =
+            || self.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
         self.request.name.clone().unwrap_or_else(stem)
     }
 
@@ -132,12 +144,14 @@ impl Found {
         let command = self.interpreter.iter().cloned().chain([self.path.to_string_lossy().into_owned()]);
         let task = Task::new(name).command(command).with_demand(|demand| {
             demand.cores = needs.cpus.min(1 << 20) as f64;
-            demand.memory = needs.memory.filter(|memory| *memory > 1).unwrap_or(0).saturating_mul(1 << 20).min(1 << 59);
+            demand.memory =
+                needs.memory.filter(|memory| *memory > 1).unwrap_or(0).saturating_mul(1 << 20).min(1 << 59);
             demand.gpus = needs.gres.get("gpu").copied().unwrap_or(0).min(1 << 20) as f64;
             demand.gang = u32::try_from(nodes).unwrap_or(u32::MAX);
         });
         let task = match element {
-            Some(element) => task.with_execution(|run| run.env.push(("SLURM_ARRAY_TASK_ID".to_owned(), element.to_string()))),
+            Some(element) => task
+                .with_execution(|run| run.env.push(("SLURM_ARRAY_TASK_ID".to_owned(), element.to_string()))),
             None => task,
         };
         match self.request.minutes {
@@ -150,7 +164,8 @@ impl Found {
     fn parents(&self) -> Vec<(String, String)> {
         let dependency = self.request.dependency.as_deref().unwrap_or_default();
         let conditions = dependency.split([',', '?']).filter_map(|condition| condition.split_once(':'));
-        let named = conditions.flat_map(|(kind, names)| names.split(':').map(move |name| (kind.to_owned(), name.to_owned())));
+        let named = conditions
+            .flat_map(|(kind, names)| names.split(':').map(move |name| (kind.to_owned(), name.to_owned())));
         let is_number = |name: &str| name.chars().all(|c| c.is_ascii_digit() || c == '_' || c == '+');
         named.filter(|(_, name)| !is_number(name)).collect()
     }
@@ -160,8 +175,11 @@ impl Found {
     }
 
     fn unknown(&self, parent: &str, names: &BTreeMap<&str, usize>) -> Error {
-        let hint = nearest(parent, names.keys().copied()).map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
-        self.wrong(&format!("it depends on '{parent}', which is no job name and no script of this folder{hint}"))
+        let hint = nearest(parent, names.keys().copied())
+            .map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+        self.wrong(&format!(
+            "it depends on '{parent}', which is no job name and no script of this folder{hint}"
+        ))
     }
 }
 
@@ -181,7 +199,10 @@ mod tests {
     fn scripts_become_tasks() {
         let folder = folder(&[
             ("1-prepare.sh", "#!/bin/sh\n#SBATCH -J prepare -t 10 -c 2 --mem=1G\nls\n"),
-            ("2-work.sh", "#!/bin/bash -e\n#SBATCH --array=1-3 -t 1:00:00\n#SBATCH -d afterok:prepare:77\nls\n"),
+            (
+                "2-work.sh",
+                "#!/bin/bash -e\n#SBATCH --array=1-3 -t 1:00:00\n#SBATCH -d afterok:prepare:77\nls\n",
+            ),
             ("3-check.sh", "#!/bin/sh\n#SBATCH --array=1-3 -d aftercorr:2-work --gres=gpu:1\nls\n"),
             ("4-end.sh", "#!/bin/sh\n#SBATCH -N2 -n4 -d afterany:3-check.sh,afterok:prepare\nls\n"),
             ("notes.txt", "no script"),
@@ -189,7 +210,10 @@ mod tests {
         ]);
         let job = read_scripts(folder.path()).unwrap();
         let names: Vec<&str> = job.tasks().map(|task| &*task.name).collect();
-        assert_eq!(names, ["prepare", "2-work_1", "2-work_2", "2-work_3", "3-check_1", "3-check_2", "3-check_3", "4-end"]);
+        assert_eq!(
+            names,
+            ["prepare", "2-work_1", "2-work_2", "2-work_3", "3-check_1", "3-check_2", "3-check_3", "4-end"]
+        );
         // 3 to the array, 3 from element to element, 3 + 1 to the end.
         assert_eq!(job.dependency_count(), 10);
         let task = |name: &str| job.task(job.find(name).unwrap());
@@ -204,13 +228,25 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_the_script() {
         let told = |files: &[(&str, &str)]| read_scripts(folder(files).path()).unwrap_err().to_string();
-        let unknown = told(&[("a.sh", "#!/bin/sh\n#SBATCH -J align\n"), ("b.sh", "#!/bin/sh\n#SBATCH -d afterok:aling\n")]);
-        assert!(unknown.contains("b.sh: it depends on 'aling'") && unknown.contains("did you mean 'align'"), "{unknown}");
-        let circle = told(&[("a.sh", "#!/bin/sh\n#SBATCH -d afterok:b\n"), ("b.sh", "#!/bin/sh\n#SBATCH -d afterok:a\n")]);
+        let unknown = told(&[
+            ("a.sh", "#!/bin/sh\n#SBATCH -J align\n"),
+            ("b.sh", "#!/bin/sh\n#SBATCH -d afterok:aling\n"),
+        ]);
+        assert!(
+            unknown.contains("b.sh: it depends on 'aling'") && unknown.contains("did you mean 'align'"),
+            "{unknown}"
+        );
+        let circle = told(&[
+            ("a.sh", "#!/bin/sh\n#SBATCH -d afterok:b\n"),
+            ("b.sh", "#!/bin/sh\n#SBATCH -d afterok:a\n"),
+        ]);
         assert!(circle.contains("cycle"), "{circle}");
         assert!(told(&[("a.sh", "#!/bin/sh\n#SBATCH foo\n")]).contains("a.sh: line 2"));
         assert!(told(&[("a.sh", "#!/bin/sh\n#SBATCH --array=x\n")]).contains("--array=x"));
-        assert!(told(&[("a.sh", "#!/bin/sh\n#SBATCH -J x\n"), ("b.sh", "#!/bin/sh\n#SBATCH -J x\n")]).contains("two tasks"));
+        assert!(
+            told(&[("a.sh", "#!/bin/sh\n#SBATCH -J x\n"), ("b.sh", "#!/bin/sh\n#SBATCH -J x\n")])
+                .contains("two tasks")
+        );
         assert!(told(&[]).contains("no file here"));
     }
 }

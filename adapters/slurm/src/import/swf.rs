@@ -95,7 +95,8 @@ fn read(mut input: impl BufRead, name: String) -> Result<Workload, Fault> {
     workload.jobs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.number.cmp(&b.number)));
     let first = workload.jobs[0].seconds;
     workload.jobs.iter_mut().for_each(|job| job.seconds -= first);
-    let largest = workload.jobs.iter().map(|job| job.task.demand.as_ref().map_or(1.0, |d| d.cores) as u32).max();
+    let largest =
+        workload.jobs.iter().map(|job| job.task.demand.as_ref().map_or(1.0, |d| d.cores) as u32).max();
     workload.processors = workload.processors.max(largest.unwrap_or(1));
     Ok(workload)
 }
@@ -103,7 +104,8 @@ fn read(mut input: impl BufRead, name: String) -> Result<Workload, Fault> {
 /// None if the job never ran, or nobody knows for how long or on what.
 fn job(line: &str) -> Result<Option<Arrival>, String> {
     let wrong = || format!("expected 18 numbers, found '{}'", line.chars().take(60).collect::<String>());
-    let numbers: Vec<f64> = line.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
+    let numbers: Vec<f64> =
+        line.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
     if numbers.len() != 18 || !numbers.iter().all(|number| number.abs() < 1e15) {
         return Err(wrong());
     }
@@ -172,7 +174,12 @@ mod tests {
 
     #[test]
     fn what_is_no_log_is_told_with_its_line() {
-        for (text, expected) in [("1 2 3", "1: expected 18"), ("", "no job of it ran"), (";x\n1 2 x 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8", "2: expected"), ("1 2 3 inf 5 6 7 8 9 0 1 2 3 4 5 6 7 8", "expected 18")] {
+        for (text, expected) in [
+            ("1 2 3", "1: expected 18"),
+            ("", "no job of it ran"),
+            (";x\n1 2 x 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8", "2: expected"),
+            ("1 2 3 inf 5 6 7 8 9 0 1 2 3 4 5 6 7 8", "expected 18"),
+        ] {
             let told = parse(text).unwrap_err();
             assert!(told.contains(expected), "{told}");
         }

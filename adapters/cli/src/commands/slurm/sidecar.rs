@@ -90,7 +90,7 @@ impl SidecarFlags {
         let runtime = common::runtime()?;
         let ended = runtime.block_on(async {
             let server =
-                Server::bind(&Door { path: path.clone(), mode: self.mode, group }).map_err(Error::Slurm)?;
+                Server::bind(&Door { path: path.clone(), mode: self.mode, group }).map_err(Error::from)?;
             if !quiet {
                 output::print(&format!("answering submissions of Slurm on {}\n", path.display()))?;
             }

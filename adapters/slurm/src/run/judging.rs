@@ -1,0 +1,272 @@
+//! One look at the queue, and what it says of every job of the run.
+
+use mdts_core::engine::TaskRun;
+use mdts_core::runner::{Outcome, Report};
+use tokio::time::Instant;
+
+use super::book::{Stage, Wanted};
+use super::conductor::Conductor;
+use super::fate::{self, Fate};
+use super::reasons::{self, Waiting};
+use super::wave::Ticket;
+use crate::{Change, JobId, JobRecord, JobState, Placement, Result, Selection};
+
+impl Conductor {
+    /// Looks at all jobs at once.
+    pub(super) async fn poll(&mut self) -> Result<()> {
+        let jobs = self.slurm.jobs(&Selection::Own).await?;
+        let now = Instant::now();
+        let (mut left, mut strays) = (0, Vec::new());
+        for wave in &mut self.book.waves {
+            for watch in wave.elements.iter_mut().filter(|watch| !watch.is_over()) {
+                watch.missing_since.get_or_insert(now);
+            }
+        }
+        for job in jobs {
+            let Some(wave) = self.folder.wave_of(&job.comment) else { continue };
+            left += usize::from(!job.state.is_over());
+            let Some(at) = self.book.wave_at(wave) else { continue };
+            match self.book.waves[at].job {
+                Some(number) if number == job.id.job => self.take_record(at, job, now),
+                // A submission that was thought lost and arrived after all: it has nothing left to do.
+                Some(_) if !job.state.is_over() => strays.push(JobId::whole(job.id.job)),
+                _ => {}
+            }
+        }
+        strays.sort_unstable();
+        strays.dedup();
+        if !strays.is_empty() {
+            tracing::warn!(?strays, "jobs that were submitted twice are cancelled");
+            self.slurm.cancel(&strays).await?;
+        }
+        self.look_now()?;
+        self.judge_all().await?;
+        self.finish_cancelling(Some(left));
+        Ok(())
+    }
+
+    fn take_record(&mut self, at: usize, job: JobRecord, now: Instant) {
+        let element = job.id.element.unwrap_or_default() as usize;
+        let Some(watch) = self.book.waves[at].elements.get_mut(element) else { return };
+        let is_new = watch.record.as_ref().is_none_or(|known| known.state != job.state);
+        watch.missing_since = None;
+        watch.has_run |= !job.state.is_waiting() && !job.state.is_over();
+        if job.state.is_over() {
+            watch.over_since.get_or_insert(now);
+        }
+        watch.record = Some(job);
+        if is_new {
+            self.hurry();
+        }
+    }
+
+    /// Judges all attempts of whose end there is no word.
+    async fn judge_all(&mut self) -> Result<()> {
+        let mut changes = Vec::new();
+        for (wave, element) in self.book.open_elements() {
+            let stage = self.book.waves[wave].stage;
+            if !matches!(stage, Stage::Held | Stage::Released) {
+                continue;
+            }
+            let watch = &self.book.waves[wave].elements[element];
+            if watch.is_over() {
+                self.judge_over(wave, element)?;
+            } else if watch.missing_since.is_some_and(|since| since.elapsed() >= self.options.poll.0 * 4) {
+                self.judge_missing(wave, element)?;
+            } else if let Some(record) = watch.record.clone().filter(|_| stage == Stage::Released) {
+                if record.state.is_waiting() {
+                    changes.extend(self.judge_waiting(wave, element, &record)?);
+                } else {
+                    self.book.watch(wave, element).waits_since = None;
+                }
+            }
+        }
+        if !changes.is_empty() {
+            for (at, reason) in self.slurm.update(&changes).await? {
+                tracing::warn!("{:?}: {reason}", changes.get(at).and_then(|change| change.job));
+            }
+        }
+        Ok(())
+    }
+
+    /// The job is over: attempts in it without a result did not come to a good end.
+    fn judge_over(&mut self, wave: usize, element: usize) -> Result<()> {
+        let watch = &self.book.waves[wave].elements[element];
+        let (Some(record), Some(since)) = (watch.record.clone(), watch.over_since) else { return Ok(()) };
+        let is_ending = watch.is_ending;
+        let log = self.folder.wave_folder(self.book.waves[wave].wave.number).join(format!("{element}.log"));
+        let fate = fate::of(&record, &log.display().to_string());
+        // The script ended by itself, so that it has written how; the file may be seen later.
+        let is_told = matches!(record.state, JobState::Completed | JobState::Failed)
+            && record.exit.0 <= 1
+            && record.exit.1 == 0;
+        for ticket in self.book.open(wave, element) {
+            if self.folder.claim(ticket)? {
+                self.judge_unused(ticket, &record, &fate, is_ending)?;
+            } else if is_told && since.elapsed() < self.options.result_patience {
+                self.look_now()?;
+            } else if is_ending {
+                self.conclude(
+                    ticket.run(),
+                    &Fate::Lost("its job was cancelled with another task".to_owned()),
+                )?;
+            } else {
+                self.conclude(ticket.run(), &fate)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The job is over and has never begun this attempt.
+    fn judge_unused(
+        &mut self,
+        ticket: Ticket,
+        record: &JobRecord,
+        fate: &Fate,
+        is_ending: bool,
+    ) -> Result<()> {
+        let fate = match fate {
+            // The others of its job have used up the time.
+            Fate::Failed(..) | Fate::Success | Fate::GoesOn if record.exit.0 <= 1 => {
+                Fate::Lost(format!("Slurm's job {} ended before its turn", record.id))
+            }
+            Fate::Final(_) if is_ending => Fate::Lost("its job was cancelled with another task".to_owned()),
+            fate => fate.clone(),
+        };
+        if record.reason == "DependencyNeverSatisfied" || record.exit.0 == super::script::NO_PARENT {
+            // All that it depends on has succeeded meanwhile, or it would not have been asked for.
+            return self.submit_again(ticket.run());
+        }
+        self.conclude(ticket.run(), &fate)
+    }
+
+    /// The same attempt gets another job.
+    fn submit_again(&mut self, run: TaskRun) -> Result<()> {
+        match self.book.wanted.remove(&run) {
+            Some(Wanted { assignment, .. }) => self.start(vec![assignment]),
+            None => Ok(()),
+        }
+    }
+
+    /// Slurm does not know the job any more.
+    fn judge_missing(&mut self, wave: usize, element: usize) -> Result<()> {
+        self.look_now()?;
+        let Some(job) = self.book.job(wave, element) else { return Ok(()) };
+        for ticket in self.book.open(wave, element) {
+            // Whoever has not begun must not begin from now on.
+            let what = if self.folder.claim(ticket)? { "begun" } else { "ended" };
+            let reason = format!("Slurm has forgotten job {job}, and the task had not {what}");
+            self.conclude(ticket.run(), &Fate::Lost(reason))?;
+        }
+        self.book.watch(wave, element).over_since = Some(Instant::now());
+        Ok(())
+    }
+
+    /// The job has not begun: it must not wait for ever.
+    fn judge_waiting(&mut self, wave: usize, element: usize, record: &JobRecord) -> Result<Option<Change>> {
+        let watch = self.book.watch(wave, element);
+        if watch.has_run {
+            // It was put back into the queue; what it has claimed it would not run again.
+            self.end_job(wave, element);
+            for ticket in self.book.open(wave, element) {
+                let reason = format!("Slurm's job {} was put back into the queue", record.id);
+                self.folder.claim(ticket)?;
+                self.conclude(ticket.run(), &Fate::Lost(reason))?;
+            }
+            return Ok(None);
+        }
+        let waiting = reasons::judge(&record.reason);
+        let is_soft = self.options.placement == Placement::Soft && !watch.is_free;
+        if waiting == Waiting::Patient && !is_soft {
+            watch.waits_since = None;
+            return Ok(None);
+        }
+        let waited = watch.waits_since.get_or_insert_with(Instant::now).elapsed();
+        let can_move = !watch.is_free && self.options.placement != Placement::None;
+        let watch = self.book.watch(wave, element);
+        match waiting {
+            Waiting::Patient if waited >= self.options.soft_patience => {
+                watch.is_free = true;
+                watch.waits_since = None;
+                Ok(Some(Change { nodes: Some(String::new()), ..Change::of(record.id) }))
+            }
+            Waiting::Misplaced if can_move && waited >= self.options.patience => {
+                watch.is_free = true;
+                watch.waits_since = None;
+                self.tell_moved(wave, element, record);
+                Ok(Some(Change { nodes: Some(String::new()), ..Change::of(record.id) }))
+            }
+            Waiting::Held => {
+                if !std::mem::replace(&mut watch.is_held_told, true) {
+                    tracing::warn!(
+                        "Slurm's job {} is held ({}); it waits until somebody releases it",
+                        record.id,
+                        record.reason
+                    );
+                }
+                Ok(None)
+            }
+            Waiting::Misplaced | Waiting::Hopeless
+                if waited >= self.options.patience && !can_move
+                    || waiting == Waiting::Hopeless && waited >= self.options.patience =>
+            {
+                let fate = if record.reason.starts_with("launch") || record.reason == "JobLaunchFailure" {
+                    Fate::Lost(format!("Slurm's job {} could not be launched ({})", record.id, record.reason))
+                } else {
+                    Fate::Final(format!(
+                        "Slurm's job {} waited in vain for {} s: {}; change what the task demands, the partition or the placement",
+                        record.id,
+                        waited.as_secs(),
+                        record.reason
+                    ))
+                };
+                for ticket in self.book.open(wave, element) {
+                    if self.folder.claim(ticket)? {
+                        self.conclude(ticket.run(), &fate)?;
+                    }
+                }
+                self.end_job(wave, element);
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn tell_moved(&self, wave: usize, element: usize, record: &JobRecord) {
+        let node = &self.cluster.node(self.book.element(wave, element).node.into()).name;
+        let tasks = self.book.open(wave, element);
+        let names = tasks.iter().filter_map(|ticket| self.book.wanted.get(&ticket.run()));
+        let names: Vec<String> = names.map(|wanted| format!("'{}'", wanted.assignment.task().name)).collect();
+        let text = format!(
+            "{} may run anywhere, as it waited for {node} in vain: {}",
+            names.join(", "),
+            record.reason
+        );
+        tracing::warn!("{text}");
+        self.summarize(|summary| summary.moved.push(text));
+    }
+
+    /// Tells the runner what became of an attempt.
+    pub(super) fn conclude(&mut self, run: TaskRun, fate: &Fate) -> Result<()> {
+        if *fate == Fate::GoesOn {
+            return Ok(());
+        }
+        let Some(Wanted { assignment, .. }) = self.book.wanted.remove(&run) else { return Ok(()) };
+        let task = assignment.task();
+        if let Some(outcome) = fate.outcome(task) {
+            self.tell(Report::Ended(run, outcome));
+            return Ok(());
+        }
+        let Fate::Lost(reason) = fate else { return Ok(()) };
+        let losses = self.losses.entry(run.task).or_default();
+        *losses += 1;
+        if *losses >= self.options.most_losses {
+            let reason = format!("lost {losses} times; at last, {reason}");
+            self.tell(Report::Ended(run, Outcome::Failure(reason)));
+        } else {
+            tracing::warn!("'{}' is to run again: {reason}", task.name);
+            self.tell(Report::Lost(run));
+        }
+        Ok(())
+    }
+}
