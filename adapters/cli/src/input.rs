@@ -53,8 +53,8 @@ pub(crate) fn job(path: Option<&Path>) -> Result<Job> {
 
 /// Whether a file is the log of a cluster.
 pub(crate) fn is_log(path: &Path) -> bool {
-    let name = path.to_string_lossy().to_lowercase();
-    name.ends_with(".swf") || name.ends_with(".swf.gz")
+    let ends = |path: &Path, end: &str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
+    ends(path, "swf") || ends(path, "gz") && path.file_stem().is_some_and(|stem| ends(Path::new(stem), "swf"))
 }
 
 /// The jobs of a cluster that have not ended.

@@ -51,7 +51,7 @@ fn constants(layout: &str) -> Result<String, Box<dyn Error>> {
         let number: u64 = value.parse()?;
         match name {
             "VERSION" | "NO_VAL" | "NICE_OFFSET" => {
-                writeln!(text, "pub(crate) const {name}: u32 = {number};")?
+                writeln!(text, "pub(crate) const {name}: u32 = {number:#x};")?;
             }
             "CONFIG_UNAVAILABLE" => writeln!(text, "pub(crate) const {name}: i32 = {number};")?,
             "SIZE" => writeln!(text, "#[cfg(test)]\npub(crate) const {name}: usize = {number};")?,

@@ -114,5 +114,7 @@ fn large_and_odd_scripts_keep_every_byte() {
         "#!/bin/sh\n#SBATCH -c2\0\nls\n".into(),
         "\u{feff}#!/bin/sh\n#SBATCH -c2\nls\n".into(),
     ];
-    scripts.iter().for_each(|script| check(script.as_bytes()));
+    for script in &scripts {
+        check(script.as_bytes());
+    }
 }

@@ -1,5 +1,6 @@
 //! Slurm's job description behind a pointer: numbers are read, texts are read and replaced.
 #![allow(unsafe_code)] // memory of Slurm's, laid out as its headers say
+#![allow(clippy::cast_ptr_alignment)] // a C struct is aligned, and so are its fields
 
 use std::ffi::{CStr, CString, c_char};
 use std::marker::PhantomData;
@@ -79,7 +80,7 @@ impl Job<'_> {
         // SAFETY: as in `number`; the old text is from Slurm's allocator.
         unsafe {
             let at = self.start.as_ptr().add(field.offset).cast::<*mut c_char>();
-            std::mem::swap(&mut *at, &mut new);
+            new = at.replace(new);
             if !new.is_null() {
                 (allocator.free)(&raw mut new);
             }

@@ -8,7 +8,15 @@ pub(crate) struct Field {
     pub(crate) size: usize,
 }
 
-include!(concat!(env!("OUT_DIR"), "/layout.rs"));
+// Numbers in hexadecimal as Slurm's headers have them.
+#[allow(clippy::unreadable_literal)]
+mod found {
+    use super::Field;
+
+    include!(concat!(env!("OUT_DIR"), "/layout.rs"));
+}
+
+pub(crate) use found::*;
 
 /// By this `mdts slurm doctor` knows an installed plugin's version.
 #[used]

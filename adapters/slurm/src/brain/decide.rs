@@ -4,6 +4,7 @@
 //! that is long enough, plus the run time there; the earliest finish wins, of equals Slurm's lower weight. A node is named only if
 //! the job can start there at once: a job that has to wait is left to Slurm, which knows better who is next. O(nodes log jobs).
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use mdts_core::Timeline;
@@ -21,8 +22,8 @@ const FOR_EVER: f64 = 1e9;
 const SETTLING: f64 = 3.0;
 /// No more promises are kept; the oldest go first.
 const MOST_PROMISES: usize = 10_000;
-/// Two times so near are one.
-const NEAR: f64 = 1e-6;
+/// A node that is free in so many seconds is free.
+const SOON: f64 = 1.0;
 
 /// How jobs are led to their nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -255,15 +256,14 @@ impl Brain {
         if offers.len() < wanted {
             return Err("too few nodes that fit are in service");
         }
-        offers.sort_by(|a, b| {
-            let weight = |offer: &Offer| self.view.nodes[offer.node].weight;
-            let near = (a.finish - b.finish).abs() <= NEAR * a.finish.abs().max(1.0);
-            if near {
-                weight(a).cmp(&weight(b)).then(a.node.cmp(&b.node))
-            } else {
-                a.finish.total_cmp(&b.finish)
+        if self.settings.steering == Steering::Pin {
+            // Who is next on a node that is taken Slurm knows better.
+            offers.retain(|offer| offer.start <= now + SOON);
+            if offers.len() < wanted {
+                return Err("all nodes that fit are taken; Slurm knows who is next");
             }
-        });
+        }
+        offers.sort_by(|a, b| self.compare(a, b));
         let total = offers.len();
         offers.truncate(wanted);
         let nodes: Vec<usize> = offers.iter().map(|offer| offer.node).collect();
@@ -280,14 +280,18 @@ impl Brain {
                 format!("of {total} nodes the best has the feature {feature}"),
             ));
         }
-        if offers.iter().any(|offer| offer.start > now + 1.0) {
-            return Err("all nodes that fit are taken; Slurm knows who is next");
-        }
         let names: Vec<&str> = promise.nodes.iter().map(|at| self.view.nodes[*at].name.as_str()).collect();
         let speed = self.view.nodes[offers[0].node].speed;
         let names = names.join(",");
-        let note = format!("{names}: free, and of {total} nodes expected to finish first (speed {speed})");
+        let note = format!("{names}: of {total} free nodes expected to finish it first (speed {speed})");
         Ok((names, promise, note))
+    }
+
+    /// The earlier finish first; of those that are equal to a millisecond, the lower weight.
+    fn compare(&self, a: &Offer, b: &Offer) -> Ordering {
+        let finish = |offer: &Offer| (offer.finish * 1e3).round();
+        let then = |offer: &Offer| (self.view.nodes[offer.node].weight, offer.node);
+        finish(a).total_cmp(&finish(b)).then(then(a).cmp(&then(b)))
     }
 
     fn offers(

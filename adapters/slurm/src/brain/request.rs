@@ -18,6 +18,7 @@ pub enum Memory {
 
 /// What a job asks for, from a script, a command line or Slurm's description of it. What is absent was left open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct Request {
     /// Name of the job.
     pub name: Option<String>,

@@ -29,6 +29,7 @@ pub struct Node {
 
 /// A partition.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct Partition {
     /// Its name.
     pub name: String,

@@ -105,7 +105,9 @@ impl Request {
             ("reservation", &self.reservation),
             ("array", &self.array),
         ];
-        texts.into_iter().for_each(|(key, text)| lines.text(key, text.as_deref()));
+        for (key, text) in texts {
+            lines.text(key, text.as_deref());
+        }
         lines.text("nodes", self.nodes.map(|(least, most)| format!("{least}-{most}")).as_deref());
         let memory = match self.memory {
             Memory::Default => None,
@@ -126,7 +128,9 @@ impl Request {
             ("minutes", self.minutes),
         ];
         let numbers = numbers.into_iter().chain(memory.map(|(key, memory)| (key, Some(memory))));
-        numbers.for_each(|(key, number)| lines.text(key, number.map(|n| n.to_string()).as_deref()));
+        for (key, number) in numbers {
+            lines.text(key, number.map(|number| number.to_string()).as_deref());
+        }
         lines.text("gres", Some(show_gres(self)).filter(|gres| !gres.is_empty()).as_deref());
         let flags = [
             ("exclusive", self.exclusive),
@@ -135,7 +139,9 @@ impl Request {
             ("opaque", self.opaque),
             ("has_priority", self.has_priority),
         ];
-        flags.into_iter().for_each(|(key, flag)| lines.text(key, flag.then_some("1")));
+        for (key, flag) in flags {
+            lines.text(key, flag.then_some("1"));
+        }
         lines.end()
     }
 }

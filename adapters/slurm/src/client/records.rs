@@ -146,6 +146,7 @@ impl NodeRecord {
 
 /// A partition.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct PartitionRecord {
     /// Its name.
     pub name: String,

@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 const LARGEST: u64 = 64 << 20;
 /// Stands in the plugin before the version that it was built for.
 const BUILT_FOR: &[u8] = b"mdts-plugin-for-slurm=";
-/// Where LuaSocket is.
+/// Where Lua's sockets are.
 const LUA_FOLDERS: [&str; 4] = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/lib/x86_64-linux-gnu"];
 /// Programs that are needed.
 const PROGRAMS: [&str; 4] = ["scontrol", "squeue", "sbatch", "scancel"];
@@ -54,7 +54,7 @@ pub struct Facts {
     pub is_operator: bool,
     /// Lua scripts beside `slurm.conf`.
     pub scripts: BTreeMap<&'static str, String>,
-    /// LuaSocket is installed.
+    /// Lua's sockets are installed.
     pub has_lua_socket: bool,
     /// The version that an installed plugin was built for.
     pub plugin_version: Option<String>,

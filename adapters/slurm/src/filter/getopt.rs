@@ -82,7 +82,9 @@ fn next<'a>(words: &mut impl Iterator<Item = &'a (usize, String)>, long: &str) -
 mod tests {
     use super::*;
 
-    fn read(text: &str, stops: bool) -> Result<Vec<(Name, Option<String>)>, (usize, String)> {
+    type Read = Vec<(Name, Option<String>)>;
+
+    fn read(text: &str, stops: bool) -> Result<Read, (usize, String)> {
         let words: Vec<_> = text.split(' ').map(|word| (7, word.to_owned())).collect();
         options(&words, stops).map(|given| given.into_iter().map(|g| (g.name, g.value)).collect())
     }
@@ -90,7 +92,7 @@ mod tests {
     #[test]
     fn options_are_read_as_getopt_does() {
         let some = |text: &str| Some(text.to_owned());
-        let table: [(&str, Vec<(Name, Option<String>)>); 7] = [
+        let table: [(&str, Read); 7] = [
             ("-c 3", vec![(Name::CpusPerTask, some("3"))]),
             ("-Hc3", vec![(Name::Hold, None), (Name::CpusPerTask, some("3"))]),
             ("--nodelist=a -wb", vec![(Name::NodeList, some("a")), (Name::NodeList, some("b"))]),

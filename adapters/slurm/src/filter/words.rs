@@ -53,10 +53,9 @@ fn word(text: &[u8]) -> Result<(Vec<u8>, usize), String> {
             }
             (false, b'\\', _) => escaped = true,
             (false, byte, Some(open)) if byte == open => quote = None,
-            (false, byte, Some(_)) => word.push(byte),
             (false, b'"' | b'\'', None) => quote = Some(byte),
             (false, b'#', None) => return Ok((word, at)),
-            (false, byte, None) => word.push(byte),
+            (false, byte, _) => word.push(byte),
         }
     }
     match quote {

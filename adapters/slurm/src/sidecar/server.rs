@@ -138,7 +138,7 @@ async fn converse(mut stream: UnixStream, desk: &Desk) -> io::Result<()> {
     loop {
         let Some(end) = message(&mut stream, &mut text).await? else { return Ok(()) };
         let message = String::from_utf8_lossy(&text[..end]).into_owned();
-        text.drain(..end + 1);
+        text.drain(..=end);
         let answer = desk.answer(message.trim_start_matches('\n'), peer).await;
         tokio::time::timeout(PATIENCE, stream.write_all(answer.as_bytes())).await??;
     }

@@ -16,7 +16,7 @@ use crate::queue::{Standings, graph};
 use crate::{Change, Error, Result, Selection, Slurm};
 
 /// The longest pause while Slurm does not answer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// A look takes at most this part of the time: after a slow one there is a longer pause.
 const SHARE: u32 = 5;
 /// Changes of one round; Slurm takes each under its locks.

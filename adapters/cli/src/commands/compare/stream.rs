@@ -4,7 +4,7 @@
 //! one job at a time, as they would in production. Without a cluster, the machine is one node of as many cores as the log's.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use mdts_core::sim::{JobTrace, Trace, simulate};
@@ -195,7 +195,7 @@ fn whole(trace: &Trace) -> Schedule {
     Schedule::new(done.collect())
 }
 
-fn stream(path: &PathBuf, settings: &Settings) -> Result<(Stream, Machines)> {
+fn stream(path: &Path, settings: &Settings) -> Result<(Stream, Machines)> {
     let log: Workload = read_swf(path)?;
     let machines = match settings.cluster {
         Some(_) => input::machines(settings)?,
