@@ -10,8 +10,8 @@ mod executor;
 mod run;
 
 pub use client::{
-    Array, Change, Commands, CommandsOptions, JobId, JobRecord, JobState, NodeRecord, PartitionRecord,
-    Selection, Slurm, Submission,
+    Array, Change, Commands, CommandsOptions, JobId, JobRecord, JobState, NodeRecord, PartitionRecord, Rest,
+    RestAddress, RestOptions, Selection, Slurm, Submission,
 };
 pub use cluster::{Discovered, discover};
 pub use error::{Error, Result};
