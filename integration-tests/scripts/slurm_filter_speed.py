@@ -173,7 +173,7 @@ def lua_flags(path):
     # Without rest: every submission shall meet the sidecar as it is.
     text = (source / "mdts.lua").read_text().replace("/run/mdts/slurm.sock", str(path)).replace("rest = 1.0", "rest = 0.0")
     (folder / "mdts.lua").write_text(text)
-    return ["--file", folder / "mdts.lua", "--file", source / "job_submit.lua", "--line", "JobSubmitPlugins=lua"]
+    return ["--file", folder / "mdts.lua", "--file", source / "job_submit.lua", "--package", "lua-socket", "--line", "JobSubmitPlugins=lua"]
 
 
 def main():

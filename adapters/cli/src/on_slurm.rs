@@ -238,11 +238,6 @@ impl OnSlurm {
         }
     }
 
-    /// Whether tasks may only be submitted when they are ready.
-    pub(crate) fn is_live(&self) -> bool {
-        self.flags.mode == Some(Mode::Live)
-    }
-
     /// What runs the tasks. Needs a tokio runtime.
     ///
     /// # Errors

@@ -85,7 +85,7 @@ pub struct SlurmOptions {
     /// How long a result may stay unseen after its job has ended, as file systems shared by nodes may be late. Default:
     /// 30 seconds.
     pub result_patience: Duration,
-    /// How often a task may be lost before it counts as failed. Default: 5.
+    /// How often a task may be lost before it counts as failed. Default: 10.
     pub most_losses: u32,
 }
 
@@ -112,7 +112,7 @@ impl SlurmOptions {
             outage_limit: Duration::from_hours(1),
             poll: (Duration::from_millis(250), Duration::from_secs(10)),
             result_patience: Duration::from_secs(30),
-            most_losses: 5,
+            most_losses: 10,
         }
     }
 }
@@ -155,7 +155,7 @@ impl SlurmExecutor {
     ///
     /// # Errors
     /// [`Error::Io`] if a directory cannot be made or is not there, [`Error::Executor`] if the folder of the run cannot be
-    /// understood.
+    /// understood, or there is no runtime.
     pub fn new(slurm: Arc<dyn Slurm>, mut options: SlurmOptions, cluster: Arc<Cluster>) -> Result<Self> {
         let in_place = |path: PathBuf| path.canonicalize().map_err(|source| Error::Io { path, source });
         std::fs::create_dir_all(&options.log_directory)
@@ -167,7 +167,8 @@ impl SlurmExecutor {
         let summary = Arc::new(Mutex::new(SlurmSummary::default()));
         let (orders, inbox) = mpsc::unbounded_channel();
         let conductor = Conductor::new(slurm, options, cluster, folder, summary.clone())?;
-        tokio::spawn(conductor.run(inbox));
+        let runtime = tokio::runtime::Handle::try_current();
+        runtime.map_err(|error| Error::Executor(error.to_string()))?.spawn(conductor.run(inbox));
         Ok(Self { handle: SlurmHandle { orders, summary, id } })
     }
 

@@ -29,8 +29,8 @@ pub mod sidecar;
 pub mod spell;
 
 pub use client::{
-    Array, Change, Commands, CommandsOptions, JobId, JobRecord, JobState, NodeRecord, PartitionRecord,
-    Selection, Slurm, Submission,
+    Array, Change, Commands, CommandsOptions, JobId, JobRecord, JobState, NodeRecord, PartitionRecord, Rest,
+    RestAddress, RestOptions, Selection, Slurm, Submission,
 };
 pub use cluster::{Discovered, discover};
 pub use error::{Error, Result};

@@ -18,7 +18,10 @@ fn with_lua(name: &str, folder: &Path, socket: &Path) -> Option<SlurmCluster> {
     fs::write(folder.join("mdts.lua"), module).unwrap();
     let (module, script) = (folder.join("mdts.lua"), source.join("job_submit.lua"));
     let files = ["--file", module.to_str()?, "--file", script.to_str()?];
-    SlurmCluster::start(name, &[&files[..], &["--line", "JobSubmitPlugins=lua"]].concat())
+    SlurmCluster::start(
+        name,
+        &[&files[..], &["--package", "lua-socket", "--line", "JobSubmitPlugins=lua"]].concat(),
+    )
 }
 
 /// The same through the plugin.

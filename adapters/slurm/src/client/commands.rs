@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
@@ -147,7 +149,12 @@ impl Slurm for Commands {
         let mut command = self.command("sbatch");
         command.arg("--parsable").args(arguments(submission));
         let what = "sbatch";
-        let answer = self.ask(what, command, &submission.script).await?;
+        let mut input = submission.script.as_str();
+        if let Some(path) = &submission.spool {
+            command.stdin(spooled(path, input).map_err(Error::io(path))?);
+            input = "";
+        }
+        let answer = self.ask(what, command, input).await?;
         // JOB or JOB;CLUSTER
         let number = answer.trim().split(';').next().unwrap_or_default();
         number
@@ -208,6 +215,19 @@ impl Slurm for Commands {
         Ok(())
     }
 
+    /// From sacct, where the site keeps accounts.
+    async fn history(&self, jobs: &[JobId]) -> Result<Vec<JobRecord>> {
+        let mut command = self.command("sacct");
+        command.args(["-X", "-n", "-P", "-o", "jobid,state,exitcode,nodelist", "-j"]).arg(list(jobs));
+        match self.ask("sacct", command, "").await {
+            Ok(text) => Ok(parse::history(&text)),
+            Err(error) => {
+                tracing::debug!("{error}");
+                Ok(Vec::new())
+            }
+        }
+    }
+
     async fn nodes(&self) -> Result<Vec<NodeRecord>> {
         parse::nodes(&self.show("node").await?)
     }
@@ -221,12 +241,12 @@ impl Slurm for Commands {
     }
 }
 
-fn is_cleared(name: &OsString) -> bool {
+pub(super) fn is_cleared(name: &OsString) -> bool {
     let name = name.to_string_lossy();
     name != CONFIGURATION && CLEARED.iter().any(|beginning| name.starts_with(beginning))
 }
 
-fn is_outage(message: &str) -> bool {
+pub(super) fn is_outage(message: &str) -> bool {
     OUTAGE.iter().any(|outage| message.contains(outage))
 }
 
@@ -238,6 +258,15 @@ fn refusal(what: &str, output: &Output) -> Error {
     };
     let what = what.to_owned();
     if is_outage(&message) { Error::Unreachable { what, message } } else { Error::Refused { what, message } }
+}
+
+/// A file with this text, locked for whoever has it open, which is the program that reads it, too.
+fn spooled(path: &Path, text: &str) -> io::Result<File> {
+    let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    file.lock()?;
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// The words of a program without its own name before them.

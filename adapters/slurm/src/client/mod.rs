@@ -1,10 +1,12 @@
 //! What this crate wants of Slurm, whatever the way to it.
 //!
-//! [`Slurm`] is the contract. [`Commands`] keeps it by running Slurm's programs.
+//! [`Slurm`] is the contract. [`Commands`] keeps it by running Slurm's programs, [`Rest`] by calling
+//! its REST daemon.
 
 mod commands;
 mod parse;
 mod records;
+mod rest;
 mod state;
 mod submission;
 
@@ -15,6 +17,7 @@ use async_trait::async_trait;
 
 pub use commands::{Commands, CommandsOptions};
 pub use records::{JobRecord, NodeRecord, PartitionRecord};
+pub use rest::{Rest, RestAddress, RestOptions};
 pub use state::JobState;
 pub use submission::{Array, Change, JobId, Selection, Submission};
 
@@ -39,6 +42,14 @@ pub trait Slurm: Debug + Send + Sync {
     /// Those of every call: [`crate::Error::NoProgram`], [`crate::Error::Timeout`], [`crate::Error::Unreachable`],
     /// [`crate::Error::Refused`], [`crate::Error::Strange`].
     async fn jobs(&self, which: &Selection) -> Result<Vec<JobRecord>>;
+
+    /// What is recorded of the ends of jobs that the controller has forgotten; empty where nothing is, as by default.
+    ///
+    /// # Errors
+    /// Those of every call.
+    async fn history(&self, _jobs: &[JobId]) -> Result<Vec<JobRecord>> {
+        Ok(Vec::new())
+    }
 
     /// Changes jobs, in this order. What is refused is told by the index of the change; the others are done.
     ///

@@ -161,6 +161,22 @@ fn seconds(text: &str) -> Option<u64> {
     (parts.len() > 1).then_some(days * 86_400 + clock)
 }
 
+/// Ends of jobs as sacct prints them; what is not understood is left out.
+pub(super) fn history(text: &str) -> Vec<JobRecord> {
+    let job = |line: &str| {
+        let fields: Vec<&str> = line.trim().split('|').collect();
+        let [id, state, exit, nodes] = fields[..] else { return None };
+        let (status, signal) = exit.split_once(':')?;
+        Some(JobRecord {
+            state: JobState::of(state),
+            exit: (status.parse().ok()?, signal.parse().ok()?),
+            nodes: some(nodes),
+            ..JobRecord::empty(id.parse().ok()?)
+        })
+    };
+    text.lines().filter_map(job).collect()
+}
+
 /// The settings of a line `A=1 B=two words C=3`.
 fn settings(line: &str) -> BTreeMap<&str, String> {
     let mut found: BTreeMap<&str, String> = BTreeMap::new();
@@ -225,8 +241,19 @@ pub(super) fn nodes(text: &str) -> Result<Vec<NodeRecord>> {
     text.lines().filter(|line| line.contains('=')).map(node).collect()
 }
 
+/// The numbers in `0-3,7%2`, as Slurm writes the elements of an array.
+pub(super) fn elements(text: &str) -> impl Iterator<Item = u32> {
+    let ranges = text.split('%').next().unwrap_or_default().split(',');
+    ranges
+        .filter_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some(first.trim().parse::<u32>().ok()?..=last.trim().parse::<u32>().ok()?)
+        })
+        .flatten()
+}
+
 /// `gpu:fake:2(S:0-1),fpga:1` as name, type and number.
-fn gres(text: &str) -> Vec<(String, String, u64)> {
+pub(super) fn gres(text: &str) -> Vec<(String, String, u64)> {
     let mut plain = String::new();
     let mut depth = 0_u32;
     for c in some(text).chars() {
@@ -336,6 +363,18 @@ mod tests {
         assert_eq!((job.node_count, job.is_component), (2, false));
         assert!(jobs("nonsense").is_err());
         Ok(())
+    }
+
+    #[test]
+    fn ends_are_read_from_accounts() {
+        let text =
+            "12_3|CANCELLED by 0|0:15|fast1\n13|FAILED|7:0|None assigned\n12_[4-5]|PENDING|0:0|\nnonsense\n";
+        let found = history(text);
+        let told: Vec<_> = found.iter().map(|job| (job.id.to_string(), job.state, job.exit)).collect();
+        assert_eq!(
+            told,
+            [("12_3".to_owned(), JobState::Cancelled, (0, 15)), ("13".to_owned(), JobState::Failed, (7, 0))]
+        );
     }
 
     #[test]

@@ -70,6 +70,9 @@ pub struct Array {
 pub struct Submission {
     /// The batch script, beginning with `#!`.
     pub script: String,
+    /// A file for the script, which stays locked as long as a program may submit it, whatever becomes of this process: who
+    /// can lock it need not fear a late submission. Best effort: not every shared file system has such locks.
+    pub spool: Option<PathBuf>,
     /// Name of the job.
     pub name: String,
     /// Its comment, by which it can be found again.

@@ -30,6 +30,9 @@ pub(super) enum What {
     All,
 }
 
+/// Time after which a job is seen in the queue that was submitted.
+const SEEN: Duration = Duration::from_secs(2);
+
 /// Time after which Slurm is told again to cancel what is not over.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -105,7 +108,8 @@ impl Conductor {
         self.cancelling.push(Cancelling { what, again: None, reply });
     }
 
-    /// Tells Slurm what is to end.
+    /// Tells Slurm what is to end. A controller that has lost its state gives numbers of jobs anew: only what was just seen
+    /// under its own comment is cancelled.
     pub(super) async fn cancel_jobs(&mut self) -> Result<()> {
         let now = Instant::now();
         let is_due = |of: &Cancelling| of.again.is_none_or(|again| again <= now);
@@ -113,10 +117,11 @@ impl Conductor {
         for cancelling in self.cancelling.iter().filter(|of| is_due(of)) {
             match &cancelling.what {
                 What::Elements(elements) => {
-                    let open = elements
-                        .iter()
-                        .filter(|(wave, element)| !self.book.waves[*wave].elements[*element].is_over());
-                    jobs.extend(open.filter_map(|(wave, element)| self.book.job(*wave, *element)));
+                    let seen = elements.iter().filter(|(wave, element)| {
+                        let watch = &self.book.waves[*wave].elements[*element];
+                        watch.record.is_some() && watch.missing_since.is_none() && !watch.is_over()
+                    });
+                    jobs.extend(seen.filter_map(|(wave, element)| self.book.job(*wave, *element)));
                 }
                 What::All => jobs.extend(self.own_jobs().await?),
             }
@@ -125,6 +130,7 @@ impl Conductor {
         jobs.dedup();
         if !jobs.is_empty() {
             self.slurm.cancel(&jobs).await?;
+            self.hurry();
         }
         for cancelling in self.cancelling.iter_mut().filter(|of| is_due(of)) {
             cancelling.again = Some(now + AGAIN);
@@ -146,8 +152,10 @@ impl Conductor {
         let book = &self.book;
         let is_gone = |wave: usize, element: usize| {
             let of = &book.waves[wave];
+            let watch = &of.elements[element];
             // What Slurm does not have is not there; what is on its way is seen soon.
-            of.elements[element].is_over() || matches!(of.stage, Stage::New | Stage::Dropped)
+            let is_missing = watch.missing_since.is_some_and(|since| since.elapsed() >= SEEN);
+            watch.is_over() || is_missing || matches!(of.stage, Stage::New | Stage::Dropped)
         };
         let mut open = Vec::new();
         for cancelling in self.cancelling.drain(..) {

@@ -200,13 +200,16 @@ impl Conductor {
 
     async fn ask_slurm(&mut self) -> Result<()> {
         self.submit_waves().await?;
-        self.cancel_jobs().await?;
+        if self.cancelling.iter().any(|cancelling| cancelling.again.is_none()) {
+            self.poll_at = Instant::now(); // what is to be cancelled is looked at first
+        }
         let is_needed = !self.book.wanted.is_empty() || !self.cancelling.is_empty();
         if is_needed && Instant::now() >= self.poll_at {
             self.poll_at = Instant::now() + self.poll_pause;
             self.poll_pause = self.poll_pause.mul_f64(1.5).min(self.options.poll.1);
             self.summarize(|summary| summary.polls += 1);
             self.poll().await?;
+            self.cancel_jobs().await?;
             self.watch_nodes().await?;
         }
         Ok(())

@@ -11,7 +11,7 @@
 //! ```
 //! It has to be on a file system that the nodes share. Making a folder is atomic there, and so is renaming a file.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,7 @@ const CLAIMS: &str = "claims";
 const RESULTS: &str = "results";
 const WAVE: &str = "wave.json";
 const JOB: &str = "job";
+const SPOOL: &str = "script";
 const RELEASED: &str = "released";
 
 /// See the module.
@@ -117,6 +118,17 @@ impl RunFolder {
 
     pub(crate) fn wave_folder(&self, wave: u32) -> PathBuf {
         self.path.join(WAVES).join(wave.to_string())
+    }
+
+    /// The file for the batch script of a wave, see [`crate::Submission::spool`].
+    pub(crate) fn spool(&self, wave: u32) -> PathBuf {
+        self.wave_folder(wave).join(SPOOL)
+    }
+
+    /// Whether a program has that file, so that it may still submit the wave.
+    pub(crate) fn is_being_submitted(&self, wave: u32) -> bool {
+        let file = File::options().write(true).open(self.spool(wave));
+        file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
     /// Writes down a wave with what its elements run.
@@ -331,6 +343,22 @@ mod tests {
             assert_eq!(folder.wave_of(comment), wave, "{comment}");
         }
         assert_eq!(folder.wave_of(&format!("site=x {own}")), Some(7));
+        Ok(())
+    }
+
+    #[test]
+    fn a_program_that_may_submit_is_noticed() -> Result<(), Box<dyn std::error::Error>> {
+        let place = tempfile::tempdir()?;
+        let folder = RunFolder::open(place.path())?;
+        fs::create_dir_all(folder.wave_folder(0))?;
+        assert!(!folder.is_being_submitted(0));
+        let file = File::create(folder.spool(0))?;
+        file.lock()?;
+        let mut program = std::process::Command::new("sleep").arg("600").stdin(file).spawn()?;
+        assert!(folder.is_being_submitted(0));
+        program.kill()?;
+        program.wait()?;
+        assert!(!folder.is_being_submitted(0));
         Ok(())
     }
 

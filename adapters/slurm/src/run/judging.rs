@@ -62,7 +62,7 @@ impl Conductor {
 
     /// Judges all attempts of whose end there is no word.
     async fn judge_all(&mut self) -> Result<()> {
-        let mut changes = Vec::new();
+        let (mut changes, mut missing) = (Vec::new(), Vec::new());
         for (wave, element) in self.book.open_elements() {
             let stage = self.book.waves[wave].stage;
             if !matches!(stage, Stage::Held | Stage::Released) {
@@ -72,7 +72,7 @@ impl Conductor {
             if watch.is_over() {
                 self.judge_over(wave, element)?;
             } else if watch.missing_since.is_some_and(|since| since.elapsed() >= self.options.poll.0 * 4) {
-                self.judge_missing(wave, element)?;
+                missing.push((wave, element));
             } else if let Some(record) = watch.record.clone().filter(|_| stage == Stage::Released) {
                 if record.state.is_waiting() {
                     changes.extend(self.judge_waiting(wave, element, &record)?);
@@ -80,6 +80,9 @@ impl Conductor {
                     self.book.watch(wave, element).waits_since = None;
                 }
             }
+        }
+        if !missing.is_empty() {
+            self.judge_missing(&missing).await?;
         }
         if !changes.is_empty() {
             for (at, reason) in self.slurm.update(&changes).await? {
@@ -148,17 +151,28 @@ impl Conductor {
         }
     }
 
-    /// Slurm does not know the job any more.
-    fn judge_missing(&mut self, wave: usize, element: usize) -> Result<()> {
+    /// The controller does not know these any more; its accounts may.
+    async fn judge_missing(&mut self, missing: &[(usize, usize)]) -> Result<()> {
         self.look_now()?;
-        let Some(job) = self.book.job(wave, element) else { return Ok(()) };
-        for ticket in self.book.open(wave, element) {
-            // Whoever has not begun must not begin from now on.
-            let what = if self.folder.claim(ticket)? { "begun" } else { "ended" };
-            let reason = format!("Slurm has forgotten job {job}, and the task had not {what}");
-            self.conclude(ticket.run(), &Fate::Lost(reason))?;
+        let jobs: Vec<JobId> =
+            missing.iter().filter_map(|(wave, element)| self.book.job(*wave, *element)).collect();
+        let ends = self.slurm.history(&jobs).await?;
+        for &(wave, element) in missing {
+            let Some(job) = self.book.job(wave, element) else { continue };
+            let watch = self.book.watch(wave, element);
+            watch.over_since = Some(Instant::now());
+            if let Some(end) = ends.iter().find(|end| end.id == job && end.state.is_over()) {
+                watch.record = Some(end.clone());
+                self.judge_over(wave, element)?;
+                continue;
+            }
+            for ticket in self.book.open(wave, element) {
+                // Whoever has not begun must not begin from now on.
+                let what = if self.folder.claim(ticket)? { "begun" } else { "ended" };
+                let reason = format!("Slurm has forgotten job {job}, and the task had not {what}");
+                self.conclude(ticket.run(), &Fate::Lost(reason))?;
+            }
         }
-        self.book.watch(wave, element).over_since = Some(Instant::now());
         Ok(())
     }
 
@@ -176,6 +190,11 @@ impl Conductor {
             return Ok(None);
         }
         let waiting = reasons::judge(&record.reason);
+        if waiting == Waiting::NotLaunched {
+            let fate =
+                Fate::Lost(format!("Slurm's job {} could not be launched ({})", record.id, record.reason));
+            return self.give_up(wave, element, &fate).map(|()| None);
+        }
         let is_soft = self.options.placement == Placement::Soft && !watch.is_free;
         if waiting == Waiting::Patient && !is_soft {
             watch.waits_since = None;
@@ -210,26 +229,27 @@ impl Conductor {
                 if waited >= self.options.patience && !can_move
                     || waiting == Waiting::Hopeless && waited >= self.options.patience =>
             {
-                let fate = if record.reason.starts_with("launch") || record.reason == "JobLaunchFailure" {
-                    Fate::Lost(format!("Slurm's job {} could not be launched ({})", record.id, record.reason))
-                } else {
-                    Fate::Final(format!(
-                        "Slurm's job {} waited in vain for {} s: {}; change what the task demands, the partition or the placement",
-                        record.id,
-                        waited.as_secs(),
-                        record.reason
-                    ))
-                };
-                for ticket in self.book.open(wave, element) {
-                    if self.folder.claim(ticket)? {
-                        self.conclude(ticket.run(), &fate)?;
-                    }
-                }
-                self.end_job(wave, element);
-                Ok(None)
+                let fate = Fate::Final(format!(
+                    "Slurm's job {} waited in vain for {} s: {}; change what the task demands, the partition or the placement",
+                    record.id,
+                    waited.as_secs(),
+                    record.reason
+                ));
+                self.give_up(wave, element, &fate).map(|()| None)
             }
             _ => Ok(None),
         }
+    }
+
+    /// A job that has not begun never will.
+    fn give_up(&mut self, wave: usize, element: usize, fate: &Fate) -> Result<()> {
+        for ticket in self.book.open(wave, element) {
+            if self.folder.claim(ticket)? {
+                self.conclude(ticket.run(), fate)?;
+            }
+        }
+        self.end_job(wave, element);
+        Ok(())
     }
 
     fn tell_moved(&self, wave: usize, element: usize, record: &JobRecord) {

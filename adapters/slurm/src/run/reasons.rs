@@ -11,10 +11,12 @@ pub(crate) enum Waiting {
     Hopeless,
     /// Somebody holds it on purpose.
     Held,
+    /// Its node could not begin it, and Slurm holds it since.
+    NotLaunched,
 }
 
 /// Slurm's reasons that cannot pass by themselves; some are followed by details, so that beginnings count.
-const REASONS: [(&str, Waiting); 30] = [
+const REASONS: [(&str, Waiting); 29] = [
     ("ReqNodeNotAvail", Waiting::Misplaced),
     ("NodeDown", Waiting::Misplaced),
     ("Node_", Waiting::Misplaced),
@@ -35,14 +37,13 @@ const REASONS: [(&str, Waiting); 30] = [
     ("InvalidAccount", Waiting::Hopeless),
     ("InvalidQOS", Waiting::Hopeless),
     ("JobHoldMaxRequeue", Waiting::Hopeless),
-    ("JobLaunchFailure", Waiting::Hopeless),
+    ("JobLaunchFailure", Waiting::NotLaunched),
     ("OutOfMemory", Waiting::Hopeless),
     ("QOSNotAllowed", Waiting::Hopeless),
     ("QOSJobLimit", Waiting::Hopeless),
     ("ReservationDeleted", Waiting::Hopeless),
-    ("launch failed", Waiting::Hopeless),
-    ("launch_failed", Waiting::Hopeless),
-    ("BadConstraint", Waiting::Misplaced),
+    ("launch failed", Waiting::NotLaunched),
+    ("launch_failed", Waiting::NotLaunched),
     ("JobHeldUser", Waiting::Held),
     ("JobHeldAdmin", Waiting::Held),
 ];
@@ -75,7 +76,7 @@ mod tests {
             ("ReqNodeNotAvail, UnavailableNodes:fast1", Waiting::Misplaced),
             ("PartitionConfig", Waiting::Misplaced),
             ("PartitionTimeLimit", Waiting::Hopeless),
-            ("launch failed requeued held", Waiting::Hopeless),
+            ("launch failed requeued held", Waiting::NotLaunched),
             ("JobHeldUser", Waiting::Held),
         ];
         for (reason, expected) in table {

@@ -171,9 +171,13 @@ impl Conductor {
         Ok(())
     }
 
-    /// Looks for the jobs of a wave by their comment.
+    /// Looks for the jobs of a wave by their comment, once no program of an earlier process may submit it any more.
     async fn find(&mut self, at: usize) -> Result<bool> {
         let number = self.book.waves[at].wave.number;
+        if self.folder.is_being_submitted(number) {
+            let message = "an earlier process is dead, and its sbatch has not ended".to_owned();
+            return Err(Error::Unreachable { what: "sbatch".to_owned(), message });
+        }
         for pause in [Duration::ZERO, SETTLE] {
             tokio::time::sleep(pause).await;
             let jobs = self.slurm.jobs(&Selection::Own).await?;
@@ -241,6 +245,7 @@ impl Conductor {
         let is_pinned = self.options.placement != Placement::None && !is_varied;
         Ok(Submission {
             script: script::batch(&self.folder, wave.number)?,
+            spool: Some(self.folder.spool(wave.number)),
             name: wave.name.clone(),
             comment: self.folder.tag(wave.number),
             directory: self.options.working_directory.clone(),
