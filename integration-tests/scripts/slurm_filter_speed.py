@@ -3,17 +3,15 @@
 
     integration-tests/scripts/slurm_filter_speed.py MDTS PLUGIN.so [JOBS]
 
-1. Inside the plugin: job_submit is called in this process on a description made by Slurm itself, with a sidecar that sees a
-   cluster: microseconds of the calls, median, 99 % and most.
-2. At 4 submitting clients: slurmctld's own time for every submission, which it logs, without a filter, through Lua and through the
-   plugin, medians and their differences.
-3. The same with the sidecar absent, hung and slow, and the time of one sbatch by the clock.
+1. The call itself, at 4 clients: four processes call the plugin's job_submit on a description made by Slurm, or mdts.lua's by an
+   interpreter of Lua 5.1, and ask one sidecar that sees a cluster. Microseconds of a call.
+2. A real slurmctld at 4 submitting clients, through Lua and through the plugin, with the sidecar at work, absent, hung and slow: the
+   time of an sbatch by the clock. slurmctld calls one filter at a time, so that clients wait for each other.
 
-Needs Slurm's packages, libslurm-dev's version 22.05.8 for the plugin, lua-socket, and root.
+Needs Slurm's packages, version 22.05.8 for the plugin, lua-socket, lua5.1 and root.
 """
 import ctypes
 import os
-import re
 import shutil
 import socket
 import statistics
@@ -45,13 +43,9 @@ class Cluster:
         subprocess.run([UP, self.folder, "--owner", str(os.getpid()), *flags], check=True, stdout=subprocess.DEVNULL)
         self.env = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
 
-    def log(self):
-        return next(self.folder.rglob("slurmctld.log"))
-
     def submit(self, jobs):
-        """Held jobs from several clients; microseconds of slurmctld and of sbatch for each."""
-        log, clocks = self.log(), []
-        begin = log.stat().st_size
+        """Jobs for later, from several clients; microseconds of each sbatch."""
+        clocks = []
 
         def client():
             for _ in range(jobs // CLIENTS):
@@ -64,11 +58,8 @@ class Cluster:
         clients = [threading.Thread(target=client) for _ in range(CLIENTS)]
         [one.start() for one in clients]
         [one.join() for one in clients]
-        with open(log) as file:
-            file.seek(begin)
-            served = [int(us) for us in re.findall(r"_slurm_rpc_submit_batch_job: JobId=.* usec=(\d+)", file.read())]
         subprocess.run(["scancel", "-u", "root"], env=self.env)
-        return served, clocks
+        return clocks
 
     def down(self):
         subprocess.run([DOWN, self.folder, "--purge"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -133,6 +124,28 @@ def inside(plugin, path):
     return times
 
 
+LUA = """
+slurm = { NO_VAL = 4294967294, NO_VAL16 = 65534, NO_VAL64 = 18446744073709551614, NO_VAL8 = 254, INFINITE = 4294967295,
+          NICE_OFFSET = 2147483648, SUCCESS = 0, log_error = function(...) error(string.format(...)) end, log_user = print }
+local socket, mdts = require("socket"), dofile(arg[1])
+for i = 1, tonumber(arg[2]) do
+    local job = { name = "measure", user_id = 0, time_limit = 5, cpus_per_task = 2, min_cpus = 2, nice = 2147483648,
+                  priority = 4294967294, begin_time = os.time() + 3600, min_nodes = 4294967294 }
+    local started = socket.gettime()
+    assert(mdts.job_submit(job, 0) == 0)
+    print((socket.gettime() - started) * 1e6)
+end
+"""
+
+
+def calls(command):
+    """What several processes print, one number a line."""
+    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(CLIENTS)]
+    outputs = [worker.communicate()[0] for worker in workers]
+    assert all(worker.returncode == 0 for worker in workers)
+    return [float(line) for output in outputs for line in output.split()]
+
+
 class Deaf:
     """Listens; says nothing, or a letter every 10 ms."""
 
@@ -167,45 +180,45 @@ class Deaf:
         os.unlink(self.path)
 
 
-def lua_flags(path):
+def lua_files(path):
     folder = Path(tempfile.mkdtemp(prefix="mdtsl", dir="/tmp"))
     source = ROOT / "adapters/slurm/lua"
-    # Without rest: every submission shall meet the sidecar as it is.
-    text = (source / "mdts.lua").read_text().replace("/run/mdts/slurm.sock", str(path)).replace("rest = 1.0", "rest = 0.0")
-    (folder / "mdts.lua").write_text(text)
-    return ["--file", folder / "mdts.lua", "--file", source / "job_submit.lua", "--package", "lua-socket", "--line", "JobSubmitPlugins=lua"]
+    (folder / "mdts.lua").write_text((source / "mdts.lua").read_text().replace("/run/mdts/slurm.sock", str(path)))
+    (folder / "measure.lua").write_text(LUA)
+    return folder, ["--file", folder / "mdts.lua", "--file", source / "job_submit.lua", "--package", "lua-socket", "--line", "JobSubmitPlugins=lua"]
 
 
 def main():
+    if sys.argv[1:2] == ["--calls"]:
+        print("\n".join(map(str, inside(*sys.argv[2:4]))))
+        return
     if len(sys.argv) < 3:
         raise SystemExit(__doc__)
     mdts, plugin = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    jobs = int(sys.argv[3]) if len(sys.argv) > 3 else 400
-    folder = Path(tempfile.mkdtemp(prefix="mdtss", dir="/tmp"))
-    path = folder / "s"
+    jobs = int(sys.argv[3]) if len(sys.argv) > 3 else 200
+    path = Path(tempfile.mkdtemp(prefix="mdtss", dir="/tmp")) / "s"
+    lua, lua_flags = lua_files(path)
     plugin_flags = ["--plugin", f"job_submit_mdts.so={plugin}", "--variable", f"MDTS_SLURM_SOCKET={path}", "--line", "JobSubmitPlugins=mdts"]
     print(f"{CLIENTS} clients, {jobs} jobs; load {os.getloadavg()[0]:.1f}")
-    base = None
-    for name, flags in [("no filter", []), ("lua", lua_flags(path)), ("plugin", plugin_flags)]:
+    for name, flags in [("lua", lua_flags), ("plugin", plugin_flags)]:
         cluster = Cluster(*flags)
         try:
             print(f"{name}:")
             sidecar = Sidecar(mdts, cluster, path)
             if name == "plugin":
-                show("a call of job_submit", inside(plugin, path))
-            served, clocks = cluster.submit(jobs)
-            median, clock = show("slurmctld, per submission", served), show("sbatch, by the clock", clocks)
+                show("a call", calls([sys.executable, __file__, "--calls", str(plugin), str(path)]))
+            else:
+                show("a call", calls(["lua5.1", lua / "measure.lua", lua / "mdts.lua", str(CALLS)]))
+            absent = []
+            show("sbatch, sidecar at work", cluster.submit(jobs))
             sidecar.end()
-            if base is None:
-                base = (median, clock)
-                continue
-            print(f"  added by the filter: {median - base[0]:.0f} us in slurmctld, median")
             for what in ["absent", "hung", "slow"]:
                 deaf = None if what == "absent" else Deaf(path, what == "slow")
-                served, clocks = cluster.submit(min(jobs, 80))
-                median = show(f"sidecar {what}: slurmctld", served)
-                clock = statistics.median(clocks)
-                print(f"  added: {median - base[0]:.0f} us in slurmctld, {clock - base[1]:.0f} us of sbatch, median")
+                clocks = cluster.submit(jobs)
+                show(f"sbatch, sidecar {what}", clocks)
+                absent = absent or clocks
+                more = [a - b for a, b in zip(sorted(clocks), sorted(absent))]
+                print(f"    more than absent: median {statistics.median(more):.0f} us, at most {max(more):.0f} us, rank by rank")
                 if deaf:
                     deaf.end()
         finally:

@@ -214,9 +214,11 @@ function mdts.job_submit(job, uid)
     return slurm.SUCCESS
 end
 
--- Options of a command are texts, and "-2" or nil stands for what was left open.
+-- Options of a command are texts; these stand for what was left open, or what the command does not have.
+local open = { [""] = true, ["-2"] = true, unset = true, Unknown = true, ["(null)"] = true, ["invalid-context"] = true }
+
 local function is_given(value)
-    return value ~= nil and value ~= "" and value ~= "-2" and value ~= "unset" and value ~= "(null)"
+    return value ~= nil and not open[tostring(value)]
 end
 
 local function mebibytes(text)
@@ -235,12 +237,22 @@ local function minutes(text)
         return nil
     end
     if days then
-        return tonumber(days) * 1440 + parts[1] * 60 + (parts[2] or 0)
+        -- Millions of days stand for no limit.
+        return tonumber(days) < 100000 and tonumber(days) * 1440 + parts[1] * 60 + (parts[2] or 0) or nil
     end
     if #parts == 3 then
         return parts[1] * 60 + parts[2] + (parts[3] > 0 and 1 or 0)
     end
     return parts[1] + ((parts[2] or 0) > 0 and 1 or 0)
+end
+
+-- "2-4" as it is; the commands write "1-0" where nothing was asked for, and "2-0" for at least 2.
+local function node_range(text)
+    local least, most = tostring(text):match("^(%d+)%-(%d+)$")
+    if most ~= "0" then
+        return text
+    end
+    return least ~= "0" and least ~= "1" and least or nil
 end
 
 -- What cli_filter.lua does. The command already knows the user; sbatch's own defaults are left open here.
@@ -252,17 +264,18 @@ function mdts.cli_filter(options, offset)
     local request = {
         name = get("job-name"), comment = get("comment"), dependency = get("dependency"), partition = get("partition"),
         nodelist = get("nodelist"), exclude = get("exclude"), features = get("constraint"), prefer = get("prefer"),
-        reservation = get("reservation"), nodes = get("nodes"), tasks = get("ntasks"),
-        tasks_per_node = get("ntasks-per-node"), cpus_per_task = get("cpus-per-task"), gres = get("gres"),
+        reservation = get("reservation"), nodes = get("nodes") and node_range(get("nodes")), tasks = get("ntasks"),
+        tasks_per_node = get("ntasks-per-node"), gres = get("gres"),
+        cpus_per_task = get("cpus-per-task") ~= "0" and get("cpus-per-task") or nil,
         exclusive = get("exclusive") and 1 or nil, array = get("array") and 1 or nil,
         component = offset and offset > 0 and 1 or nil,
         minutes = get("time") and minutes(get("time")), memory = get("mem") and mebibytes(get("mem")),
         memory_per_cpu = get("mem-per-cpu") and mebibytes(get("mem-per-cpu")),
         waits = (get("hold") or get("begin")) and 1 or nil,
-        has_priority = (get("hold") or get("nice") and get("nice") ~= "0" or get("priority")) and 1 or nil,
+        has_priority = (get("hold") or get("nice") or get("priority") and get("priority") ~= "0") and 1 or nil,
         opaque = (get("gpus") or get("gpus-per-task") or get("gpus-per-node") or get("clusters")) and 1 or nil,
     }
-    local answer = ask_safely(request, slurm.log_info)
+    local answer = ask_safely(request, slurm.log_verbose)
     if not answer then
         return slurm.SUCCESS
     end

@@ -4,19 +4,31 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use mdts_integration_tests::slurm::SlurmCluster;
 
 use crate::hostile;
 use crate::{Sidecar, fields, folder, node_of, plugin, submit, text, try_to_submit, version};
 
+/// A sidecar that was too slow is left alone for a second.
+const REST: Duration = Duration::from_millis(1100);
+
+fn lua_source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../slurm/lua")
+}
+
+/// The module that asks at `socket`.
+fn lua_module(folder: &Path, socket: &Path) -> PathBuf {
+    let text = fs::read_to_string(lua_source().join("mdts.lua")).unwrap();
+    let path = folder.join("mdts.lua");
+    fs::write(&path, text.replace("/run/mdts/slurm.sock", socket.to_str().unwrap())).unwrap();
+    path
+}
+
 /// A cluster that asks at `socket` through Lua.
 fn with_lua(name: &str, folder: &Path, socket: &Path) -> Option<SlurmCluster> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../slurm/lua");
-    let module = fs::read_to_string(source.join("mdts.lua")).unwrap();
-    let module = module.replace("/run/mdts/slurm.sock", socket.to_str().unwrap());
-    fs::write(folder.join("mdts.lua"), module).unwrap();
-    let (module, script) = (folder.join("mdts.lua"), source.join("job_submit.lua"));
+    let (module, script) = (lua_module(folder, socket), lua_source().join("job_submit.lua"));
     let files = ["--file", module.to_str()?, "--file", script.to_str()?];
     SlurmCluster::start(
         name,
@@ -49,9 +61,33 @@ fn the_plugin_places_and_refuses() {
     all(&cluster, folder.path(), &socket);
 }
 
+#[test]
+fn the_filter_of_the_commands_places_and_refuses() {
+    let folder = folder();
+    let socket = folder.path().join("s");
+    let module = lua_module(folder.path(), &socket);
+    let script = lua_source().join("cli_filter.lua");
+    let files = ["--file", module.to_str().unwrap(), "--file", script.to_str().unwrap()];
+    let flags = [&files[..], &["--package", "lua-socket", "--line", "CliFilterPlugins=lua"]].concat();
+    let Some(cluster) = SlurmCluster::start("clients", &flags) else { return };
+    // Without a sidecar everything passes.
+    submit(&cluster, &["-H", "-c2"]);
+    let sidecar = Sidecar::start(&cluster, folder.path(), &socket, &["--no-lead", "--mode", "0666"]);
+    let job = submit(&cluster, &["-c2", "-t5"]);
+    assert_eq!(fields(&cluster, job, &["ReqNodes", "Nice"]), ["fast", "0"]);
+    let job = submit(&cluster, &["-c2", "-N1", "-w", "slow", "--nice=7"]);
+    assert_eq!(fields(&cluster, job, &["ReqNodes", "Nice"]), ["slow", "7"]);
+    refuses(&cluster);
+    // A job's own commands start steps of it, not jobs.
+    let told = cluster.ask("srun", &["-c2", "-t5", "srun", "printenv", "SLURMD_NODENAME"]);
+    assert_eq!(told.trim(), "fast");
+    sidecar.end();
+}
+
 /// What both ways must do.
 fn all(cluster: &SlurmCluster, folder: &Path, socket: &Path) {
     passes_without_a_sidecar(cluster, socket);
+    std::thread::sleep(REST);
     let sidecar = Sidecar::start(cluster, folder, socket, &["--no-lead"]);
     places(cluster, folder);
     refuses(cluster);
@@ -131,14 +167,13 @@ fn passes_without_a_sidecar(cluster: &SlurmCluster, socket: &Path) {
                         break;
                     }
                     if what == "trickling" {
-                        std::thread::sleep(std::time::Duration::from_millis(15));
+                        std::thread::sleep(Duration::from_millis(15));
                     }
                 }
                 // Until the other side gives up.
                 _ = stream.read(&mut [0; 1]);
             });
-            // A sidecar that was too slow is left alone for a second.
-            std::thread::sleep(std::time::Duration::from_millis(1100));
+            std::thread::sleep(REST);
             passes(what);
             server.join().unwrap();
         });

@@ -158,3 +158,46 @@ fn accounting(config: &Config) -> Finding {
         kind => Finding::good("accounting", format!("sacct tells of jobs that Slurm has forgotten ({kind})")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(subject: &str, settings: &[(&str, &str)]) -> Level {
+        let config = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        findings(&config).into_iter().find(|finding| finding.subject == subject).unwrap().level
+    }
+
+    #[test]
+    fn settings_are_judged() {
+        use Level::{Good, Note, Warning};
+        const FAST: &str = "batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1";
+        let table = [
+            ("pace", "SchedulerParameters", "(null)", Warning),
+            ("pace", "SchedulerParameters", "batch_sched_delay=0", Note),
+            ("pace", "SchedulerParameters", FAST, Good),
+            ("backfill", "SchedulerParameters", "bf_interval=30", Note),
+            ("backfill", "SchedulerParameters", FAST, Good),
+            ("dependencies", "DependencyParameters", "kill_invalid_depend", Good),
+            ("dependencies", "DependencyParameters", "(null)", Note),
+            ("memory-of-jobs", "MinJobAge", "20 sec", Warning),
+            ("memory-of-jobs", "MinJobAge", "300 sec", Good),
+            ("sizes", "MaxJobCount", "500", Warning),
+            ("sizes", "MaxArraySize", "1001", Good),
+            ("memory", "SelectTypeParameters", "CR_CORE", Note),
+            ("memory", "SelectTypeParameters", "CR_CORE_MEMORY", Warning),
+            ("limits", "EnforcePartLimits", "ANY", Good),
+            ("accounting", "AccountingStorageType", "accounting_storage/slurmdbd", Good),
+        ];
+        for (subject, key, value, expected) in table {
+            assert_eq!(level(subject, &[(key, value)]), expected, "{key}={value}");
+        }
+        let memory = [("SelectTypeParameters", "CR_CORE_MEMORY"), ("DefMemPerCPU", "100")];
+        assert_eq!(level("memory", &memory), Good);
+    }
+
+    #[test]
+    fn what_is_not_good_has_a_remedy() {
+        assert!(findings(&Config::new()).iter().all(|f| f.level == Level::Good || !f.remedy.is_empty()));
+    }
+}

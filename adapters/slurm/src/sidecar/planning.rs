@@ -267,3 +267,6 @@ fn cluster(view: &View, nodes: &[usize]) -> mdts_core::Result<Cluster> {
     };
     Cluster::new(nodes.iter().map(node).collect(), Network::uniform(Link::INSTANT), SlotModel::Resources)
 }
+
+#[cfg(test)]
+mod tests;
