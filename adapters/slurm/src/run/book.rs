@@ -48,6 +48,8 @@ pub(super) struct Watch {
     pub(super) waits_since: Option<Instant>,
     /// Since when a command in it is known to be killed, perhaps by Slurm.
     pub(super) killed_since: Option<Instant>,
+    /// Since when it runs without having begun anything, or all that it runs has ended and it has not.
+    pub(super) odd_since: Option<Instant>,
     /// Whether it has run.
     pub(super) has_run: bool,
     /// Whether it may run on any node.

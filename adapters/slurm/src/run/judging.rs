@@ -41,6 +41,7 @@ impl Conductor {
         }
         self.look_now()?;
         self.judge_all().await?;
+        self.judge_ghosts()?;
         self.finish_cancelling(Some(left));
         Ok(())
     }
@@ -88,6 +89,36 @@ impl Conductor {
             for (at, reason) in self.slurm.update(&changes).await? {
                 tracing::warn!("{:?}: {reason}", changes.get(at).and_then(|change| change.job));
             }
+        }
+        Ok(())
+    }
+
+    /// Jobs that only seem to run. A controller that was killed may have forgotten that a job has ended, or believe in one
+    /// that no node knows; both would hold their nodes for a long time.
+    fn judge_ghosts(&mut self) -> Result<()> {
+        let mut ghosts = Vec::new();
+        for (wave, of) in self.book.waves.iter_mut().enumerate() {
+            for (element, watch) in of.elements.iter_mut().enumerate() {
+                let runs = watch.record.as_ref().is_some_and(|job| job.state == JobState::Running);
+                if !runs || watch.is_over() || watch.is_ending {
+                    continue;
+                }
+                let tickets = &of.wave.elements[element].tickets;
+                let has_ended = tickets.iter().all(|ticket| self.book.finished.contains(ticket));
+                let has_begun = || tickets.iter().any(|ticket| self.folder.is_claimed(*ticket));
+                if !has_ended && has_begun() {
+                    watch.odd_since = None;
+                } else if watch.odd_since.get_or_insert_with(Instant::now).elapsed() >= self.options.patience
+                {
+                    ghosts.push((wave, element));
+                }
+            }
+        }
+        for (wave, element) in ghosts {
+            let job = self.book.job(wave, element).map(|job| job.to_string()).unwrap_or_default();
+            tracing::warn!("Slurm's job {job} only seems to run; it is cancelled");
+            let reason = format!("Slurm's job {job} seemed to run, and has not begun it");
+            self.give_up(wave, element, &Fate::Lost(reason))?;
         }
         Ok(())
     }
