@@ -32,6 +32,8 @@ pub(super) struct WaveState {
     pub(super) wave: Wave,
     pub(super) stage: Stage,
     pub(super) job: Option<u32>,
+    /// How often Slurm had been out of reach when its jobs were released.
+    pub(super) outages: u32,
     pub(super) elements: Vec<Watch>,
 }
 
@@ -131,7 +133,7 @@ impl Book {
         }
         self.numbers.insert(wave.number, at);
         let elements = wave.elements.iter().map(|_| Watch::default()).collect();
-        self.waves.push(WaveState { wave, stage, job, elements });
+        self.waves.push(WaveState { wave, stage, job, outages: 0, elements });
         at
     }
 

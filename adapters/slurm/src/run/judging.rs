@@ -16,7 +16,7 @@ impl Conductor {
     pub(super) async fn poll(&mut self) -> Result<()> {
         let jobs = self.slurm.jobs(&Selection::Own).await?;
         let now = Instant::now();
-        let (mut left, mut strays) = (0, Vec::new());
+        let (mut left, mut strays, mut forgotten) = (0, Vec::new(), Vec::new());
         for wave in &mut self.book.waves {
             for watch in wave.elements.iter_mut().filter(|watch| !watch.is_over()) {
                 watch.missing_since.get_or_insert(now);
@@ -27,11 +27,21 @@ impl Conductor {
             left += usize::from(!job.state.is_over());
             let Some(at) = self.book.wave_at(wave) else { continue };
             match self.book.waves[at].job {
-                Some(number) if number == job.id.job => self.take_record(at, job, now),
+                Some(number) if number == job.id.job => {
+                    if self.is_release_forgotten(at, &job) {
+                        forgotten.push(at);
+                    }
+                    self.take_record(at, job, now);
+                }
                 // A submission that was thought lost and arrived after all: it has nothing left to do.
                 Some(_) if !job.state.is_over() => strays.push(JobId::whole(job.id.job)),
                 _ => {}
             }
+        }
+        forgotten.dedup();
+        for at in forgotten {
+            self.book.waves[at].stage = Stage::Held;
+            self.book.queue.push_back(at);
         }
         strays.sort_unstable();
         strays.dedup();
