@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makespan through a real Slurm: placements of mdts against Slurm's own, on nodes of speeds 4, 2, 1 and 1.
 
-    slurm_makespan.py MDTS [--repeats N] [--scale X] [--policy P] [--json]
+    slurm_makespan.py MDTS [--repeats N] [--scale X] [--policy P] [--mode graph|live] [--weights] [--json]
 
 Starts a cluster with integration-tests/slurm/up.sh. Tasks sleep for their work over the speed of the node that they are on.
-Both ways submit the same graph at once (--mode graph), with --placement hard and with --placement none, in turn. Prints one line per graph,
-and the submissions per wave.
+Both ways submit the same graph at once (or when tasks are ready), with --placement hard and with --placement none, in turn. Slurm takes nodes of equal weight,
+as it does by default, or prefers the faster ones with --weights. Prints one line per graph, and the submissions per wave.
 """
 import argparse, json, os, random, subprocess, sys, tempfile
 from pathlib import Path
@@ -65,13 +65,15 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--policy", default="heft")
+    parser.add_argument("--mode", default="graph")
+    parser.add_argument("--weights", action="store_true")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     mdts = str(Path(args.mdts).resolve())
     rows = []
     with tempfile.TemporaryDirectory(prefix="mdts-makespan-") as place:
         cluster = Path(place) / "slurm"
-        up = [HERE / "slurm/up.sh", cluster, "--owner", str(os.getpid())]
+        up = [HERE / "slurm/up.sh", cluster, "--owner", str(os.getpid())] + ([] if args.weights else ["--equal-weights"])
         conf = subprocess.run(up, check=True, capture_output=True, text=True).stdout.strip()
         env = {**os.environ, "SLURM_CONF": conf}
         try:
@@ -81,7 +83,7 @@ def main():
                 seconds, waves, submissions = {"hard": [], "none": []}, 0, 0
                 for repeat in range(args.repeats):
                     for placement in ["hard", "none"]:
-                        run = [mdts, "run", flow, "--on", "slurm", "--mode", "graph", "--policy", args.policy, "--placement", placement,
+                        run = [mdts, "run", flow, "--on", "slurm", "--mode", args.mode, "--policy", args.policy, "--placement", placement,
                                "--journal", Path(place) / f"{name}-{placement}-{repeat}", "--json"]
                         done = subprocess.run(run, env=env, capture_output=True, text=True, cwd=place)
                         if done.returncode != 0:

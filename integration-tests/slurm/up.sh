@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Starts a real Slurm of several nodes on this machine, for tests: one controller and one daemon per node, all on loopback.
 #
-#   up.sh FOLDER [--workers N] [--owner PID] [--rest] [--line 'KEY=VALUE']... [--file FILE]... [--plugin NAME=FILE]...
-#         [--variable NAME=VALUE]... [--package NAME]...
+#   up.sh FOLDER [--workers N] [--equal-weights] [--owner PID] [--rest] [--line 'KEY=VALUE']... [--file FILE]...
+#         [--plugin NAME=FILE]... [--variable NAME=VALUE]... [--package NAME]...
 #
-# Four unequal nodes (fast, middle, slow, big), or N equal ones (w1 ... wN) with --workers. All that belongs to it is in FOLDER,
+# Four unequal nodes (fast, middle, slow, big), of which Slurm prefers the faster ones unless they have equal weights, or N equal
+# ones (w1 ... wN) with --workers. All that belongs to it is in FOLDER,
 # whose slurm.conf is printed: programs of Slurm use the cluster with SLURM_CONF set to it. down.sh FOLDER ends it; with --owner
 # a watchdog does when that process is gone. --rest also starts slurmrestd, on FOLDER/rest.sock and on the port in FOLDER/rest.port
 # (with tokens), and --line adds a line to slurm.conf. --file copies a file beside slurm.conf, --plugin one into a folder of
-# PluginDir, --variable sets a variable for the daemons, --package wants a further Debian package. Debian packages that are missing are installed if this is root.
+# PluginDir, --variable sets a variable for the daemons, --package wants a further Debian package. Packages that are missing are
+# installed if this is root.
 # Exit status 3: Slurm is not there and cannot be installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -17,10 +19,11 @@ tell() { echo "up.sh: $*" >&2; }
 
 [ $# -ge 1 ] || usage
 folder=$1; shift
-workers=0 owner= rest=0 lines=() files=() plugin_files=() wanted=()
+workers=0 weights= owner= rest=0 lines=() files=() plugin_files=() wanted=()
 while [ $# -gt 0 ]; do
   case $1 in
     --workers) workers=$2; shift 2 ;;
+    --equal-weights) weights=1; shift ;;
     --owner) owner=$2; shift 2 ;;
     --rest) rest=1; shift ;;
     --line) lines+=("$2"); shift 2 ;;
@@ -137,6 +140,7 @@ CONF
   number=0
   for node in "${nodes[@]}"; do
     read -r name cores memory weight features gpus <<<"$node"
+    weight=${weights:-$weight}
     number=$((number + 1))
     gres=; [ "$gpus" = 0 ] || gres=" Gres=gpu:$gpus"
     echo "NodeName=$name NodeHostname=localhost NodeAddr=127.0.0.1 Port=$((port + number)) CPUs=$cores CoresPerSocket=$cores" \

@@ -61,7 +61,7 @@ fn the_controller_is_killed() {
     for mode in ["live", "graph"] {
         let tasks = layers(60, "sleep 0.1");
         let bench = Bench::new(cluster, &tasks);
-        let run = bench.begin(&["--mode", mode]);
+        let run = bench.begin(&["--mode", mode, "--patience", "10s"]);
         for _ in 0..kills().min(2) {
             std::thread::sleep(Duration::from_millis(500 + next(seed) % 1500));
             cluster.kill_controller();
@@ -79,7 +79,7 @@ fn both_are_killed() {
     let seed = &mut 21;
     let tasks = layers(60, "sleep 0.1");
     let bench = Bench::new(cluster, &tasks);
-    let run = bench.begin(&["--mode", "live"]);
+    let run = bench.begin(&["--mode", "live", "--patience", "10s"]);
     std::thread::sleep(Duration::from_millis(500 + next(seed) % 1500));
     cluster.kill_controller();
     std::thread::sleep(Duration::from_millis(next(seed) % 500));

@@ -32,6 +32,8 @@ pub(super) struct WaveState {
     pub(super) wave: Wave,
     pub(super) stage: Stage,
     pub(super) job: Option<u32>,
+    /// How often Slurm had been out of reach when its jobs were released.
+    pub(super) outages: u32,
     pub(super) elements: Vec<Watch>,
 }
 
@@ -48,6 +50,8 @@ pub(super) struct Watch {
     pub(super) waits_since: Option<Instant>,
     /// Since when a command in it is known to be killed, perhaps by Slurm.
     pub(super) killed_since: Option<Instant>,
+    /// Since when it runs without having begun anything, or all that it runs has ended and it has not.
+    pub(super) odd_since: Option<Instant>,
     /// Whether it has run.
     pub(super) has_run: bool,
     /// Whether it may run on any node.
@@ -129,7 +133,7 @@ impl Book {
         }
         self.numbers.insert(wave.number, at);
         let elements = wave.elements.iter().map(|_| Watch::default()).collect();
-        self.waves.push(WaveState { wave, stage, job, elements });
+        self.waves.push(WaveState { wave, stage, job, outages: 0, elements });
         at
     }
 

@@ -61,6 +61,8 @@ pub(crate) struct Conductor {
     pub(super) most_elements: Option<usize>,
     pub(super) losses: FxHashMap<TaskId, u32>,
     pub(super) outage: Option<Outage>,
+    /// How often Slurm was out of reach.
+    pub(super) outages: u32,
     /// When the folder and the queue are looked at next, and how long it is to the look after that.
     look_at: Instant,
     poll_at: Instant,
@@ -99,6 +101,7 @@ impl Conductor {
             most_elements: None,
             losses: FxHashMap::default(),
             outage: None,
+            outages: 0,
             look_at: now,
             poll_at: now,
             poll_pause: options.poll.0,
@@ -222,6 +225,7 @@ impl Conductor {
         let now = Instant::now();
         let mut outage = self.outage.unwrap_or(Outage { since: now, pause: FIRST, until: now });
         if self.outage.is_none() {
+            self.outages += 1;
             tracing::warn!("{error}; it is asked again until it answers, jobs go on meanwhile");
         }
         if outage.since.elapsed() >= self.options.outage_limit {

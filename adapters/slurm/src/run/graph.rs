@@ -26,11 +26,13 @@ impl Conductor {
         reply: GraphReply,
     ) -> Result<()> {
         if self.book.waves.is_empty() {
-            for (level, batch) in levels(job, instance, schedule).into_iter().enumerate() {
-                tracing::debug!(level, tasks = batch.len(), "planned");
-                for group in groups(batch, &self.options, self.most_elements()) {
-                    self.add_level(job, group)?;
-                }
+            let levels = levels(job, instance, schedule).into_iter();
+            let groups: Vec<Group> =
+                levels.flat_map(|batch| groups(batch, &self.options, self.most_elements())).collect();
+            let mut nice = nice(&groups, schedule, job.len()).into_iter();
+            for group in groups {
+                let nice = nice.by_ref().take(group.elements.len()).collect();
+                self.add_level(job, group, nice)?;
             }
         }
         self.graph_reply = Some(reply);
@@ -55,10 +57,10 @@ impl Conductor {
         }
     }
 
-    fn add_level(&mut self, job: &Arc<JobGraph>, group: Group) -> Result<()> {
+    fn add_level(&mut self, job: &Arc<JobGraph>, group: Group, nice: Vec<i32>) -> Result<()> {
         let number = self.book.new_number();
         let (mut elements, mut scripts) = (Vec::new(), Vec::new());
-        for assignments in &group.elements {
+        for (assignments, nice) in group.elements.iter().zip(nice) {
             let tickets: Vec<Ticket> = assignments.iter().map(|of| Ticket::first(of.run)).collect();
             let mut parents: Vec<TaskRun> =
                 assignments.iter().flat_map(|of| job.parents(of.run.task)).map(first_attempt).collect();
@@ -72,7 +74,7 @@ impl Conductor {
             after.sort_unstable();
             after.dedup();
             let node = assignments.first().map_or(0, |first| first.node.get());
-            elements.push(Element { node, tickets, after, nice: 0 });
+            elements.push(Element { node, tickets, after, nice });
         }
         let wave = Wave { number, name: group.name, shape: group.shape, elements };
         self.folder.write_wave(&wave, &scripts)?;
@@ -85,6 +87,23 @@ impl Conductor {
 
 fn first_attempt(task: TaskId) -> TaskRun {
     TaskRun { job: JobId::default(), task, attempt: 1 }
+}
+
+/// What is taken off the priority of every element, so that those that can begin do so in the order of the schedule although
+/// Slurm prefers what was submitted first; as little as that takes.
+fn nice(groups: &[Group], schedule: &Schedule, tasks: usize) -> Vec<i32> {
+    let mut order: Vec<_> = schedule.placements().iter().map(|p| (p.start, p.task)).collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut position = vec![0_i32; tasks];
+    for (at, (_, task)) in order.into_iter().enumerate() {
+        position[task.index()] = at as i32;
+    }
+    let elements = groups.iter().flat_map(|group| &group.elements);
+    let first = elements.map(|element| element.first().map_or(0, |first| position[first.run.task.index()]));
+    let mut nice: Vec<i32> = first.enumerate().map(|(submitted, at)| 2 * at - submitted as i32).collect();
+    let least = nice.iter().copied().min().unwrap_or_default();
+    nice.iter_mut().for_each(|nice| *nice -= least);
+    nice
 }
 
 /// The tasks of every level in the order of the schedule.

@@ -16,7 +16,7 @@ impl Conductor {
     pub(super) async fn poll(&mut self) -> Result<()> {
         let jobs = self.slurm.jobs(&Selection::Own).await?;
         let now = Instant::now();
-        let (mut left, mut strays) = (0, Vec::new());
+        let (mut left, mut strays, mut forgotten) = (0, Vec::new(), Vec::new());
         for wave in &mut self.book.waves {
             for watch in wave.elements.iter_mut().filter(|watch| !watch.is_over()) {
                 watch.missing_since.get_or_insert(now);
@@ -27,11 +27,21 @@ impl Conductor {
             left += usize::from(!job.state.is_over());
             let Some(at) = self.book.wave_at(wave) else { continue };
             match self.book.waves[at].job {
-                Some(number) if number == job.id.job => self.take_record(at, job, now),
+                Some(number) if number == job.id.job => {
+                    if self.is_release_forgotten(at, &job) {
+                        forgotten.push(at);
+                    }
+                    self.take_record(at, job, now);
+                }
                 // A submission that was thought lost and arrived after all: it has nothing left to do.
                 Some(_) if !job.state.is_over() => strays.push(JobId::whole(job.id.job)),
                 _ => {}
             }
+        }
+        forgotten.dedup();
+        for at in forgotten {
+            self.book.waves[at].stage = Stage::Held;
+            self.book.queue.push_back(at);
         }
         strays.sort_unstable();
         strays.dedup();
@@ -41,6 +51,7 @@ impl Conductor {
         }
         self.look_now()?;
         self.judge_all().await?;
+        self.judge_ghosts()?;
         self.finish_cancelling(Some(left));
         Ok(())
     }
@@ -88,6 +99,36 @@ impl Conductor {
             for (at, reason) in self.slurm.update(&changes).await? {
                 tracing::warn!("{:?}: {reason}", changes.get(at).and_then(|change| change.job));
             }
+        }
+        Ok(())
+    }
+
+    /// Jobs that only seem to run. A controller that was killed may have forgotten that a job has ended, or believe in one
+    /// that no node knows; both would hold their nodes for a long time.
+    fn judge_ghosts(&mut self) -> Result<()> {
+        let mut ghosts = Vec::new();
+        for (wave, of) in self.book.waves.iter_mut().enumerate() {
+            for (element, watch) in of.elements.iter_mut().enumerate() {
+                let runs = watch.record.as_ref().is_some_and(|job| job.state == JobState::Running);
+                if !runs || watch.is_over() || watch.is_ending {
+                    continue;
+                }
+                let tickets = &of.wave.elements[element].tickets;
+                let has_ended = tickets.iter().all(|ticket| self.book.finished.contains(ticket));
+                let has_begun = || tickets.iter().any(|ticket| self.folder.is_claimed(*ticket));
+                if !has_ended && has_begun() {
+                    watch.odd_since = None;
+                } else if watch.odd_since.get_or_insert_with(Instant::now).elapsed() >= self.options.patience
+                {
+                    ghosts.push((wave, element));
+                }
+            }
+        }
+        for (wave, element) in ghosts {
+            let job = self.book.job(wave, element).map(|job| job.to_string()).unwrap_or_default();
+            tracing::warn!("Slurm's job {job} only seems to run; it is cancelled");
+            let reason = format!("Slurm's job {job} seemed to run, and has not begun it");
+            self.give_up(wave, element, &Fate::Lost(reason))?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::conductor::Conductor;
 use super::script;
 use super::wave::{Element, Group, Ticket, Wave, groups};
 use crate::client::Array;
-use crate::{Change, Error, JobId, Placement, Result, Selection, Submission};
+use crate::{Change, Error, JobId, JobRecord, Placement, Result, Selection, Submission};
 
 /// Most elements of an array where Slurm does not tell.
 const MOST_ELEMENTS: usize = 1000;
@@ -290,19 +290,40 @@ impl Conductor {
                 changes.push(Change {
                     nodes: (self.options.placement != Placement::None).then(|| node.clone()),
                     dependency,
-                    nice: Some(of.nice).filter(|nice| *nice != 0),
                     ..Change::of(id)
                 });
             }
         }
         changes.push(Change { held: Some(false), ..Change::of(JobId::whole(job)) });
+        // To release a job is to give it a new priority.
+        for (element, of) in wave.elements.iter().enumerate().filter(|(_, of)| of.nice != 0) {
+            let id = self.book.job(at, element);
+            changes.push(Change { job: id, nice: Some(of.nice), ..Change::default() });
+        }
         let refused = self.slurm.update(&changes).await?;
         for (change, reason) in refused {
             self.take_refusal(at, change, &reason);
         }
         self.folder.write_released(number)?;
-        self.book.waves[at].stage = Stage::Released;
+        let wave = &mut self.book.waves[at];
+        (wave.stage, wave.outages) = (Stage::Released, self.outages);
         Ok(())
+    }
+
+    /// Whether a job is held because the controller has forgotten that it was released, as one that was killed does; not
+    /// because somebody holds it.
+    pub(super) fn is_release_forgotten(&self, at: usize, job: &JobRecord) -> bool {
+        let wave = &self.book.waves[at];
+        let element = job.id.element.unwrap_or_default() as usize;
+        if wave.stage != Stage::Released || job.reason != "JobHeldUser" || !self.is_varied(at) {
+            return false;
+        }
+        let (Some(of), Some(watch)) = (wave.wave.elements.get(element), wave.elements.get(element)) else {
+            return false;
+        };
+        let is_pinned = self.options.placement != Placement::None && !watch.is_free;
+        let node = &self.cluster.node(of.node.into()).name;
+        (is_pinned && job.required_nodes != *node) || wave.outages < self.outages
     }
 
     /// Slurm does not want to give an element what it should have.
