@@ -220,18 +220,18 @@ impl Storage for FileStorage {
         self.file()?.set_len(length)
     }
 
-    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         let temporary = self.folder.path.join(".events.tmp");
-        let write = || {
+        let mut write_new = || {
             let mut file = OpenOptions::new().append(true).create(true).open(&temporary)?;
             file.set_len(0)?;
             file.rewind()?;
-            file.write_all(bytes)?;
+            write(&mut file)?;
             file.sync_all()?;
             fs::rename(&temporary, self.path())?;
             Ok(file)
         };
-        match write() {
+        match write_new() {
             Ok(file) => {
                 // The new name is on disk when the folder is; what was under it before is gone in any case.
                 self.is_name_unsynced =

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufReader, Read};
 
-use super::entry::{Entry, Manifest};
+use super::entry::{Entry, Manifest, Snapshot};
 use super::frame::{self, FILE_HEADER, FileKind, RECORD_HEADER, VERSION};
 use crate::{Error, Result};
 
@@ -15,7 +15,7 @@ pub struct Torn {
     pub bytes: u64,
 }
 
-/// Reads the entries of a journal. Memory is that of the largest record.
+/// Reads the entries of a journal. Memory is that of the largest record, or twice that of the snapshot.
 pub struct Reader {
     bytes: BufReader<Box<dyn Read + Send>>,
     /// What messages call it.
@@ -83,6 +83,13 @@ impl Reader {
     /// [`Error::Journal`] with the offset if a record is damaged.
     #[allow(clippy::should_implement_trait)] // entries come with errors that end the reading
     pub fn next(&mut self) -> Result<Option<Entry>> {
+        match self.next_record()? {
+            Some(Entry::Piece(piece)) => self.next_snapshot(piece),
+            entry => Ok(entry),
+        }
+    }
+
+    fn next_record(&mut self) -> Result<Option<Entry>> {
         if self.torn.is_some() || !self.next_payload()? {
             return Ok(None);
         }
@@ -91,6 +98,29 @@ impl Reader {
             .map_err(|error| self.damage(begin, &format!("the record cannot be decoded ({error})")))?;
         self.offset += (RECORD_HEADER + self.payload.len()) as u64;
         Ok(Some(entry))
+    }
+
+    /// The snapshot that begins with a piece; one without its end is torn as a whole.
+    fn next_snapshot(&mut self, mut whole: Snapshot) -> Result<Option<Entry>> {
+        let begin = self.offset - (RECORD_HEADER + self.payload.len()) as u64;
+        loop {
+            let (piece, is_last) = match self.next_record()? {
+                Some(Entry::Piece(piece)) => (piece, false),
+                Some(Entry::Snapshot(last)) => (last, true),
+                Some(_) => return Err(self.damage(begin, "a snapshot without its end")),
+                None => {
+                    let behind = self.torn.map_or(0, |torn| torn.bytes);
+                    self.torn = Some(Torn { offset: begin, bytes: self.offset - begin + behind });
+                    self.offset = begin;
+                    return Ok(None);
+                }
+            };
+            whole.engine.extend_from_slice(&piece.engine);
+            whole.runner.extend_from_slice(&piece.runner);
+            if is_last {
+                return Ok(Some(Entry::Snapshot(whole)));
+            }
+        }
     }
 
     fn read_file_header(&mut self) -> Result<()> {

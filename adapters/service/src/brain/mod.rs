@@ -33,6 +33,7 @@ use rustc_hash::FxHashMap;
 pub(crate) use change::{Change, NewJob, Report};
 pub(crate) use graphs::{named, read_extension, read_graph};
 use guard::Guarded;
+pub(crate) use image::ImageRead;
 use jobs::JobEntry;
 use nodes::NodeEntry;
 pub(crate) use view::Figures;
