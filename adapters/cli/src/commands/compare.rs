@@ -114,7 +114,7 @@ struct Case {
 impl Compare {
     pub(super) fn carry_out(&self, quiet: bool) -> Result<()> {
         let settings = self.settings()?;
-        if self.dags.iter().any(|path| stream::is_log(path)) {
+        if self.dags.iter().any(|path| input::is_log(path)) {
             return self.carry_out_logs(&settings, quiet);
         }
         let policies = self.policies(&settings)?;

@@ -149,12 +149,13 @@ fn passes_without_a_sidecar(cluster: &SlurmCluster, socket: &Path) {
     fs::write(socket, "no socket").unwrap();
     passes("file");
     fs::remove_file(socket).unwrap();
+    let endless = "x".repeat(200_000);
     let answers: [(&str, &[u8]); 5] = [
         ("silent", b""),
         ("nonsense", b"\xff\x00\n=\n\n\n"),
         ("wrong", b"nice=many\nnodelist\n\n"),
         ("trickling", b"nodelist=slow"),
-        ("endless", &[b'x'; 200_000]),
+        ("endless", endless.as_bytes()),
     ];
     for (what, answer) in answers {
         let listener = UnixListener::bind(socket).unwrap();

@@ -27,11 +27,6 @@ use crate::text::{Table, column, count, number};
 /// Shorter jobs count as so long when their slowdown is measured.
 const SHORTEST: f64 = 10.0;
 
-/// Whether a file is a log.
-pub(super) fn is_log(path: &Path) -> bool {
-    input::is_log(path)
-}
-
 #[derive(Debug, Serialize)]
 struct Report {
     slots: &'static str,
@@ -69,7 +64,7 @@ struct Stream {
 impl Compare {
     /// Compares on logs.
     pub(super) fn carry_out_logs(&self, settings: &Settings, quiet: bool) -> Result<()> {
-        if let Some(other) = self.dags.iter().find(|path| !is_log(path)) {
+        if let Some(other) = self.dags.iter().find(|path| !input::is_log(path)) {
             let message = format!(
                 "{}: logs and workflows are compared one after the other, not together",
                 other.display()
