@@ -95,3 +95,46 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         self.stream.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_takes_a_little_ever_again_is_given_up() {
+        let patience = Duration::from_millis(200);
+        let (stream, mut other) = tokio::io::duplex(1024);
+        let mut stream = Patient::new(stream, patience);
+        let taker = tokio::spawn(async move {
+            let mut piece = [0; 16];
+            while other.read_exact(&mut piece).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        let begin = Instant::now();
+        let written = stream.write_all(&vec![0; 1 << 20]).await;
+        assert_eq!(written.map_err(|error| error.kind()), Err(io::ErrorKind::TimedOut));
+        assert!(begin.elapsed() >= patience * WHOLE, "something was taken all the time");
+        drop(stream);
+        assert!(taker.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_takes_everything_has_time_anew() -> io::Result<()> {
+        let (stream, mut other) = tokio::io::duplex(1024);
+        let mut stream = Patient::new(stream, Duration::from_millis(250));
+        for _ in 0..10 {
+            let (mut taken, sent) = (vec![0; 4096], vec![1; 4096]);
+            let send = async {
+                stream.write_all(&sent).await?;
+                stream.flush().await
+            };
+            let (sent, read) = tokio::join!(send, other.read_exact(&mut taken));
+            sent.and(read)?;
+            tokio::time::sleep(Duration::from_millis(200)).await; // twice as long as all may take, in the end
+        }
+        Ok(())
+    }
+}
