@@ -153,9 +153,9 @@ impl Conductor {
                 self.conclude(
                     ticket.run(),
                     &Fate::Lost("its job was cancelled with another task".to_owned()),
-                )?;
+                );
             } else {
-                self.conclude(ticket.run(), &fate)?;
+                self.conclude(ticket.run(), &fate);
             }
         }
         Ok(())
@@ -181,7 +181,8 @@ impl Conductor {
             // All that it depends on has succeeded meanwhile, or it would not have been asked for.
             return self.submit_again(ticket.run());
         }
-        self.conclude(ticket.run(), &fate)
+        self.conclude(ticket.run(), &fate);
+        Ok(())
     }
 
     /// The same attempt gets another job.
@@ -211,7 +212,7 @@ impl Conductor {
                 // Whoever has not begun must not begin from now on.
                 let what = if self.folder.claim(ticket)? { "begun" } else { "ended" };
                 let reason = format!("Slurm has forgotten job {job}, and the task had not {what}");
-                self.conclude(ticket.run(), &Fate::Lost(reason))?;
+                self.conclude(ticket.run(), &Fate::Lost(reason));
             }
         }
         Ok(())
@@ -274,7 +275,7 @@ impl Conductor {
         for ticket in self.book.open(wave, element) {
             self.folder.claim(ticket)?;
             let reason = format!("Slurm's job {id} was put back into the queue");
-            self.conclude(ticket.run(), &Fate::Lost(reason))?;
+            self.conclude(ticket.run(), &Fate::Lost(reason));
         }
         Ok(())
     }
@@ -283,7 +284,7 @@ impl Conductor {
     fn give_up(&mut self, wave: usize, element: usize, fate: &Fate) -> Result<()> {
         for ticket in self.book.open(wave, element) {
             if self.folder.claim(ticket)? {
-                self.conclude(ticket.run(), fate)?;
+                self.conclude(ticket.run(), fate);
             }
         }
         self.end_job(wave, element);
@@ -305,17 +306,17 @@ impl Conductor {
     }
 
     /// Tells the runner what became of an attempt.
-    pub(super) fn conclude(&mut self, run: TaskRun, fate: &Fate) -> Result<()> {
+    pub(super) fn conclude(&mut self, run: TaskRun, fate: &Fate) {
         if *fate == Fate::GoesOn {
-            return Ok(());
+            return;
         }
-        let Some(Wanted { assignment, .. }) = self.book.wanted.remove(&run) else { return Ok(()) };
+        let Some(Wanted { assignment, .. }) = self.book.wanted.remove(&run) else { return };
         let task = assignment.task();
         if let Some(outcome) = fate.outcome(task) {
             self.tell(Report::Ended(run, outcome));
-            return Ok(());
+            return;
         }
-        let Fate::Lost(reason) = fate else { return Ok(()) };
+        let Fate::Lost(reason) = fate else { return };
         let losses = self.losses.entry(run.task).or_default();
         *losses += 1;
         if *losses >= self.options.most_losses {
@@ -325,6 +326,5 @@ impl Conductor {
             tracing::warn!("'{}' is to run again: {reason}", task.name);
             self.tell(Report::Lost(run));
         }
-        Ok(())
     }
 }

@@ -33,6 +33,7 @@ use crate::weights::WeightsFlag;
 
 /// Arguments of `mdts run`.
 #[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools)] // flags
 pub(crate) struct Run {
     /// Workflow file; default: a built-in example. Commands run in the folder of the file
     pub(super) dag: Option<PathBuf>,
