@@ -1,22 +1,25 @@
 #!/usr/bin/env bash
 # Starts a real Slurm of several nodes on this machine, for tests: one controller and one daemon per node, all on loopback.
 #
-#   up.sh FOLDER [--workers N] [--equal-weights] [--owner PID] [--rest] [--line 'KEY=VALUE']...
+#   up.sh FOLDER [--workers N] [--equal-weights] [--owner PID] [--rest] [--line 'KEY=VALUE']... [--file FILE]...
+#         [--plugin NAME=FILE]... [--variable NAME=VALUE]... [--package NAME]...
 #
 # Four unequal nodes (fast, middle, slow, big), of which Slurm prefers the faster ones unless they have equal weights, or N equal
 # ones (w1 ... wN) with --workers. All that belongs to it is in FOLDER,
 # whose slurm.conf is printed: programs of Slurm use the cluster with SLURM_CONF set to it. down.sh FOLDER ends it; with --owner
 # a watchdog does when that process is gone. --rest also starts slurmrestd, on FOLDER/rest.sock and on the port in FOLDER/rest.port
-# (with tokens), and --line adds a line to slurm.conf. Debian packages that are missing are installed if this is root.
+# (with tokens), and --line adds a line to slurm.conf. --file copies a file beside slurm.conf, --plugin one into a folder of
+# PluginDir, --variable sets a variable for the daemons, --package wants a further Debian package. Packages that are missing are
+# installed if this is root.
 # Exit status 3: Slurm is not there and cannot be installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
-usage() { sed -n '4p' "$0" >&2; exit 2; }
+usage() { sed -n '4,5p' "$0" >&2; exit 2; }
 tell() { echo "up.sh: $*" >&2; }
 
 [ $# -ge 1 ] || usage
 folder=$1; shift
-workers=0 weights= owner= rest=0 lines=()
+workers=0 weights= owner= rest=0 lines=() files=() plugin_files=() wanted=()
 while [ $# -gt 0 ]; do
   case $1 in
     --workers) workers=$2; shift 2 ;;
@@ -24,6 +27,10 @@ while [ $# -gt 0 ]; do
     --owner) owner=$2; shift 2 ;;
     --rest) rest=1; shift ;;
     --line) lines+=("$2"); shift 2 ;;
+    --file) files+=("$2"); shift 2 ;;
+    --plugin) plugin_files+=("$2"); shift 2 ;;
+    --variable) export "${2?}"; shift 2 ;;
+    --package) wanted+=("$2"); shift 2 ;;
     *) usage ;;
   esac
 done
@@ -36,6 +43,7 @@ export PATH=$PATH:/usr/sbin:/sbin
 # ---- packages
 packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
 [ $rest = 0 ] || packages+=(slurmrestd slurm-wlm-jwt-plugin)
+packages+=(${wanted[@]+"${wanted[@]}"})
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 install_packages() {
   # The packages must not start daemons of their own.
@@ -81,7 +89,9 @@ done
 
 # ---- configuration
 umask 022
-mkdir -p "$folder"/{state,spool,log,device}
+mkdir -p "$folder"/{state,spool,log,device,plugins}
+for file in ${files[@]+"${files[@]}"}; do cp "$file" "$folder/"; done
+for file in ${plugin_files[@]+"${plugin_files[@]}"}; do cp "${file#*=}" "$folder/plugins/${file%%=*}"; done
 touch "$folder/.mdts-test-slurm"
 [ -s "$folder/munge.key" ] || (umask 077; head -c 256 /dev/urandom >"$folder/munge.key")
 user=$(id -un)
@@ -96,7 +106,7 @@ AuthType=auth/munge
 CredType=cred/munge
 AuthInfo=socket=$folder/munge.sock
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
-PluginDir=$plugins
+PluginDir=$plugins:$folder/plugins
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool/%n
 SlurmctldPidFile=$folder/slurmctld.pid

@@ -150,6 +150,19 @@ pub(crate) fn machines(settings: &Settings, flags: &SlurmFlags) -> Result<(Machi
     Ok((machines, on))
 }
 
+/// Asks Slurm for something.
+///
+/// # Errors
+/// [`Error::Slurm`].
+pub(crate) fn ask<T, F>(question: impl FnOnce(Arc<dyn Slurm>) -> F) -> Result<T>
+where
+    F: Future<Output = mdts_slurm::Result<T>>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
+    Ok(runtime.block_on(question(connect(&SlurmFlags::default())?))?)
+}
+
 /// The way to Slurm.
 fn connect(flags: &SlurmFlags) -> Result<Arc<dyn Slurm>> {
     /// How long a call may take.

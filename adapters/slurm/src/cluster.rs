@@ -170,6 +170,7 @@ mod tests {
             ],
             partitions: vec!["main".into()],
             weight: 1,
+            cpus_held: 0,
         }
     }
 
@@ -212,6 +213,10 @@ mod tests {
             limit_seconds: None,
             memory_per_cpu_mib: None,
             memory_per_node_mib: None,
+            default_seconds: None,
+            most_nodes: None,
+            is_open: true,
+            is_exclusive: false,
         };
         let all = [partition("a", false, true), partition("b", true, true), partition("c", false, false)];
         let name =

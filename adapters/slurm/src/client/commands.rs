@@ -346,6 +346,7 @@ fn lines(change: &Change) -> Result<String> {
         text("Partition", &change.partition),
         text("Dependency", &change.dependency),
         text("Comment", &change.comment),
+        text("AdminComment", &change.admin_comment),
         number("Nice", change.nice.map(|nice| nice.to_string())),
         number("Priority", change.priority.map(|priority| priority.to_string())),
         number("TimeLimit", change.minutes.map(|minutes| minutes.to_string())),

@@ -11,7 +11,7 @@ pub(super) const FIELD: &str = "\u{1f}";
 pub(super) const RECORD: &str = "\u{1e}";
 
 /// What squeue is asked for, in the order in which [`job`] reads it.
-pub(super) const FIELDS: [&str; 23] = [
+pub(super) const FIELDS: [&str; 26] = [
     "JobArrayID",
     "Name",
     "UserName",
@@ -35,6 +35,9 @@ pub(super) const FIELDS: [&str; 23] = [
     "SubmitTime",
     "StartTime",
     "EndTime",
+    "NumNodes",
+    "admin_comment",
+    "HetJobOffset",
 ];
 
 /// Jobs as squeue prints them.
@@ -66,8 +69,24 @@ fn job(record: &str) -> Result<JobRecord> {
         features,
         ..,
     ] = fields;
-    let [.., dependency, exit, cpus, memory, gres, limit, priority, nice, submitted, began, ended, _] =
-        fields;
+    let [
+        ..,
+        dependency,
+        exit,
+        cpus,
+        memory,
+        gres,
+        limit,
+        priority,
+        nice,
+        submitted,
+        began,
+        ended,
+        nodes_needed,
+        admin_comment,
+        offset,
+        _,
+    ] = fields;
     let (memory_mib, is_memory_per_cpu) = memory_of(memory);
     let status: i32 = exit.parse().unwrap_or_default();
     Ok(JobRecord {
@@ -95,6 +114,9 @@ fn job(record: &str) -> Result<JobRecord> {
         submitted: submitted.parse().ok(),
         began: began.parse().ok(),
         ended: ended.parse().ok(),
+        node_count: nodes_needed.split('-').next().map_or(0, count) as u32,
+        admin_comment: some(admin_comment),
+        is_component: offset.parse::<u32>().is_ok(),
     })
 }
 
@@ -213,6 +235,7 @@ pub(super) fn nodes(text: &str) -> Result<Vec<NodeRecord>> {
             gres: gres(get("Gres")),
             partitions: words(get("Partitions")),
             weight: count(get("Weight")),
+            cpus_held: count(get("CPUAlloc")) as u32,
         })
     };
     text.lines().filter(|line| line.contains('=')).map(node).collect()
@@ -276,6 +299,10 @@ pub(super) fn partitions(text: &str) -> Result<Vec<PartitionRecord>> {
             limit_seconds: seconds(get("MaxTime")),
             memory_per_cpu_mib: get("DefMemPerCPU").parse().ok(),
             memory_per_node_mib: get("DefMemPerNode").parse().ok(),
+            default_seconds: seconds(get("DefaultTime")),
+            most_nodes: get("MaxNodes").parse().ok(),
+            is_open: get("AllowGroups") == "ALL" && get("AllowAccounts") == "ALL" && get("RootOnly") == "NO",
+            is_exclusive: get("OverSubscribe") == "EXCLUSIVE",
         })
     };
     text.lines().filter(|line| line.contains('=')).map(partition).collect()
@@ -318,6 +345,9 @@ mod tests {
             "1796096689",
             "N/A",
             "N/A",
+            "2-4",
+            "(null)",
+            "N/A",
         ];
         let line = fields.map(|field| format!("{field}{FIELD}")).concat() + RECORD + "\n";
         let found = jobs(&line.repeat(2))?;
@@ -330,6 +360,7 @@ mod tests {
         assert_eq!((job.exit, job.cpus, job.memory_mib, job.is_memory_per_cpu), ((3, 0), 4, 2000, true));
         assert_eq!((job.limit_seconds, job.nice, job.began), (Some(86_760), -5, None));
         assert_eq!((job.command.as_str(), job.dependency.as_str()), ("", "afterok:11(unfulfilled)"));
+        assert_eq!((job.node_count, job.is_component), (2, false));
         assert!(jobs("nonsense").is_err());
         Ok(())
     }

@@ -53,6 +53,12 @@ pub struct JobRecord {
     pub began: Option<u64>,
     /// When it ended.
     pub ended: Option<u64>,
+    /// How many nodes it has, or needs at least.
+    pub node_count: u32,
+    /// What administrators note about it.
+    pub admin_comment: String,
+    /// Whether it is one component of several that run together.
+    pub is_component: bool,
 }
 
 impl JobRecord {
@@ -83,6 +89,9 @@ impl JobRecord {
             submitted: None,
             began: None,
             ended: None,
+            node_count: 1,
+            admin_comment: String::new(),
+            is_component: false,
         }
     }
 }
@@ -108,6 +117,8 @@ pub struct NodeRecord {
     pub partitions: Vec<String>,
     /// The higher, the later it is used.
     pub weight: u64,
+    /// Processors that jobs hold.
+    pub cpus_held: u32,
 }
 
 impl NodeRecord {
@@ -135,6 +146,7 @@ impl NodeRecord {
 
 /// A partition.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct PartitionRecord {
     /// Its name.
     pub name: String,
@@ -148,4 +160,12 @@ pub struct PartitionRecord {
     pub memory_per_cpu_mib: Option<u64>,
     /// Memory in MiB that a job gets per node if it says nothing; `None` if that is not set.
     pub memory_per_node_mib: Option<u64>,
+    /// Longest run time in seconds of jobs that state none; `None` if that is not set.
+    pub default_seconds: Option<u64>,
+    /// Most nodes of a job; `None` if there is no limit.
+    pub most_nodes: Option<u64>,
+    /// Whether all groups and accounts may use it.
+    pub is_open: bool,
+    /// Whether jobs have whole nodes.
+    pub is_exclusive: bool,
 }

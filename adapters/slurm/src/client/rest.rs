@@ -142,6 +142,7 @@ impl Rest {
         set("partition", change.partition.clone().map(Value::from));
         set("dependency", change.dependency.clone().map(Value::from));
         set("comment", change.comment.clone().map(Value::from));
+        set("admin_comment", change.admin_comment.clone().map(Value::from));
         set("nice", change.nice.map(|nice| nice.to_string().into()));
         set("priority", change.priority.map(Value::from));
         set("time_limit", change.minutes.map(Value::from));
@@ -367,6 +368,9 @@ fn records(of: &Value) -> Vec<JobRecord> {
         submitted: time(of, "submit_time"),
         began: time(of, "start_time"),
         ended: time(of, "end_time"),
+        node_count: of["node_count"].as_u64().unwrap_or_default() as u32,
+        admin_comment: text(of, "admin_comment"),
+        is_component: of["het_job_id"].as_u64().is_some_and(|leader| leader > 0),
         ..JobRecord::empty(id)
     };
     ids.into_iter().map(record).collect()
@@ -390,6 +394,7 @@ fn node(of: &Value) -> NodeRecord {
         gres: parse::gres(&text(of, "gres")),
         partitions: partitions.map(str::to_owned).collect(),
         weight: of["weight"].as_u64().unwrap_or_default(),
+        cpus_held: of["alloc_cpus"].as_u64().unwrap_or_default() as u32,
     }
 }
 
@@ -402,6 +407,10 @@ fn partition(of: &Value) -> PartitionRecord {
         limit_seconds: of["max_time_limit"].as_u64().map(|minutes| minutes * 60),
         memory_per_cpu_mib: of["default_memory_per_cpu"].as_u64(),
         memory_per_node_mib: of["default_memory_per_node"].as_u64(),
+        default_seconds: of["default_time_limit"].as_u64().map(|minutes| minutes * 60),
+        most_nodes: of["maximum_nodes_per_job"].as_u64(),
+        is_open: text(of, "allowed_groups").is_empty() && text(of, "allowed_accounts").is_empty(),
+        is_exclusive: false, // it is not told
     }
 }
 

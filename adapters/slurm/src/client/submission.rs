@@ -140,6 +140,8 @@ pub struct Change {
     pub priority: Option<u32>,
     /// Its comment.
     pub comment: Option<String>,
+    /// What administrators note about it; for operators of the cluster. Empty: nothing.
+    pub admin_comment: Option<String>,
     /// Longest run time, in minutes.
     pub minutes: Option<u32>,
     /// Whether it waits until it is released. Done after the rest.
