@@ -153,7 +153,7 @@ impl Conductor {
                 self.conclude(
                     ticket.run(),
                     &Fate::Lost("its job was cancelled with another task".to_owned()),
-                );
+                )?;
             } else {
                 self.conclude(ticket.run(), &fate);
             }
@@ -181,8 +181,7 @@ impl Conductor {
             // All that it depends on has succeeded meanwhile, or it would not have been asked for.
             return self.submit_again(ticket.run());
         }
-        self.conclude(ticket.run(), &fate);
-        Ok(())
+        self.conclude(ticket.run(), &fate)
     }
 
     /// The same attempt gets another job.
@@ -314,7 +313,6 @@ impl Conductor {
         let task = assignment.task();
         if let Some(outcome) = fate.outcome(task) {
             self.tell(Report::Ended(run, outcome));
-            return;
         }
         let Fate::Lost(reason) = fate else { return };
         let losses = self.losses.entry(run.task).or_default();

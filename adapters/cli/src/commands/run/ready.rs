@@ -254,7 +254,7 @@ impl Run {
     fn check_place(&self) -> Result<()> {
         let wrong = match self.on {
             Place::Local if self.slurm.is_given() || self.detach => {
-                "--partition, --mode, --placement, --no-arrays, --throttle, --pack, --pack-seconds, --sbatch, --patience, --outage and --detach are for --on slurm"
+                "--partition, --mode, --placement, --no-arrays, --throttle, --pack, --pack-seconds, --rest, --sbatch, --patience, --outage and --detach are for --on slurm"
             }
             Place::Slurm if self.emulate.is_some() => "--emulate runs nothing; leave it or --on slurm out",
             Place::Slurm if self.life.is_local() => {
