@@ -354,6 +354,7 @@ static POLICIES: &[PolicyInfo] = &[
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
     use std::sync::{Arc, Mutex};
 
     use tracing::span::{Attributes, Id, Record};
@@ -369,7 +370,7 @@ mod tests {
 
     impl tracing::field::Visit for Fields<'_> {
         fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
-            self.0.push_str(&format!("{field}={value:?} "));
+            _ = write!(self.0, "{field}={value:?} ");
         }
     }
 

@@ -4,7 +4,7 @@
 //! Logarithms of real over expected run times have three parts: one that all tasks share (the workflow's times are in
 //! another unit, say), one of the kind, and one of the kind on the node. Each is estimated from what was seen, and drawn
 //! towards the one before as if that had been seen, too: a node that was not seen counts as the others do (a
-//! random-effects model; Searle, Casella, McCulloch: Variance components, 1992). So an error that all run times have
+//! random-effects model; Searle, Casella and others: Variance components, 1992). So an error that all run times have
 //! changes no difference between nodes. O(log kinds) per observation, O(kinds x nodes) per estimate.
 
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Experience {
     /// Takes note of a run; run times that are not positive tell nothing.
     pub fn observe(&mut self, kind: &str, node: NodeId, expected: f64, seconds: f64) {
         let log = (seconds / expected).ln();
-        if !(log.abs() <= FAR) {
+        if log.is_nan() || log.abs() > FAR {
             return;
         }
         let rows = match self.kinds.get_mut(kind) {

@@ -483,7 +483,7 @@ mod tests {
             let free = [0, 1].map(|node| situation.node[node * PER_NODE]);
             assert_eq!(free, [signed(4.0), signed(16.0 / 3.0)]);
             // Half of the tasks that fit on the one, a third of those on the other.
-            assert!((situation.all[3] - (0.5 + 1.0 / 3.0) / 2.0).abs() < 1e-6);
+            assert!((situation.all[3] - 5.0 / 12.0).abs() < 1e-6);
             numbers.push(situation.all);
         }
         assert_eq!(numbers[0], numbers[1], "whichever comes first");
