@@ -153,7 +153,7 @@ impl Conductor {
                 self.conclude(
                     ticket.run(),
                     &Fate::Lost("its job was cancelled with another task".to_owned()),
-                )?;
+                );
             } else {
                 self.conclude(ticket.run(), &fate);
             }
@@ -181,7 +181,8 @@ impl Conductor {
             // All that it depends on has succeeded meanwhile, or it would not have been asked for.
             return self.submit_again(ticket.run());
         }
-        self.conclude(ticket.run(), &fate)
+        self.conclude(ticket.run(), &fate);
+        Ok(())
     }
 
     /// The same attempt gets another job.
