@@ -8,7 +8,6 @@ use super::book::{Stage, Wanted};
 use super::conductor::Conductor;
 use super::fate::{self, Fate};
 use super::reasons::{self, Waiting};
-use super::wave::Ticket;
 use crate::{Change, JobId, JobRecord, JobState, Placement, Result, Selection};
 
 impl Conductor {
@@ -144,44 +143,22 @@ impl Conductor {
         let is_told = matches!(record.state, JobState::Completed | JobState::Failed)
             && record.exit.0 <= 1
             && record.exit.1 == 0;
+        let is_cut_off =
+            record.reason == "DependencyNeverSatisfied" || record.exit.0 == super::script::NO_PARENT;
         for ticket in self.book.open(wave, element) {
-            if self.folder.claim(ticket)? {
-                self.judge_unused(ticket, &record, &fate, is_ending)?;
+            if is_cut_off && !self.folder.is_claimed(ticket) {
+                // All that it depends on has succeeded meanwhile, or it would not have been asked for.
+                self.submit_again(ticket.run())?;
+            } else if self.folder.claim(ticket)? {
+                self.conclude(ticket.run(), &unused(&record, &fate, is_ending));
             } else if is_told && since.elapsed() < self.options.result_patience {
                 self.look_now()?;
             } else if is_ending {
-                self.conclude(
-                    ticket.run(),
-                    &Fate::Lost("its job was cancelled with another task".to_owned()),
-                );
+                self.conclude(ticket.run(), &Fate::Lost(WITH_ANOTHER.to_owned()));
             } else {
                 self.conclude(ticket.run(), &fate);
             }
         }
-        Ok(())
-    }
-
-    /// The job is over and has never begun this attempt.
-    fn judge_unused(
-        &mut self,
-        ticket: Ticket,
-        record: &JobRecord,
-        fate: &Fate,
-        is_ending: bool,
-    ) -> Result<()> {
-        let fate = match fate {
-            // The others of its job have used up the time.
-            Fate::Failed(..) | Fate::Success | Fate::GoesOn if record.exit.0 <= 1 => {
-                Fate::Lost(format!("Slurm's job {} ended before its turn", record.id))
-            }
-            Fate::Final(_) if is_ending => Fate::Lost("its job was cancelled with another task".to_owned()),
-            fate => fate.clone(),
-        };
-        if record.reason == "DependencyNeverSatisfied" || record.exit.0 == super::script::NO_PARENT {
-            // All that it depends on has succeeded meanwhile, or it would not have been asked for.
-            return self.submit_again(ticket.run());
-        }
-        self.conclude(ticket.run(), &fate);
         Ok(())
     }
 
@@ -325,5 +302,20 @@ impl Conductor {
             tracing::warn!("'{}' is to run again: {reason}", task.name);
             self.tell(Report::Lost(run));
         }
+    }
+}
+
+/// Why an attempt was lost that shared its job with another.
+const WITH_ANOTHER: &str = "its job was cancelled with another task";
+
+/// What becomes of an attempt that its job has never begun, when that is over.
+fn unused(record: &JobRecord, fate: &Fate, is_ending: bool) -> Fate {
+    match fate {
+        // The others of its job have used up the time, or what else it was.
+        Fate::Failed(..) | Fate::Success | Fate::GoesOn if record.exit.0 <= 1 => {
+            Fate::Lost(format!("Slurm's job {} ended before its turn", record.id))
+        }
+        Fate::Final(_) if is_ending => Fate::Lost(WITH_ANOTHER.to_owned()),
+        fate => fate.clone(),
     }
 }
