@@ -349,16 +349,14 @@ async fn answers_that_many_do_not_take() -> Outcome {
     assert_eq!(client.job(&job).await?.tasks, 1000, "short answers need no room");
     client.place(&job, &common::tasks(&[])).await?;
     drop(streams);
+    let path = format!("/v1/jobs/{job}/tasks");
     let again = async {
-        while client
-            .send::<(), serde_json::Value>(Method::GET, &format!("/v1/jobs/{job}/tasks"), None, None)
-            .await
-            .is_err()
-        {
+        while client.exchange(&Method::GET, &path, Vec::new().into(), None).await?.0 != 200 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        Ok::<_, Error>(())
     };
-    tokio::time::timeout(DEADLINE, again).await?;
+    tokio::time::timeout(DEADLINE, again).await??;
     service.stop().await?;
     Ok(())
 }
