@@ -24,7 +24,11 @@ pub(crate) mod tasks {
         serializer.collect_seq(tasks.iter().map(|task| task.get()))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<TaskId>, D::Error> {
-        Ok(Vec::<u32>::deserialize(deserializer)?.into_iter().map(TaskId::from).collect())
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: From<Vec<TaskId>>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        let tasks: Vec<TaskId> =
+            Vec::<u32>::deserialize(deserializer)?.into_iter().map(TaskId::from).collect();
+        Ok(tasks.into())
     }
 }

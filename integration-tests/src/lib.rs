@@ -1,5 +1,7 @@
 //! What the integration tests share: test data, random clusters, random graphs.
 
+pub mod slurm;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -36,6 +36,9 @@ pub(crate) enum Error {
     /// A file cannot be written.
     #[error("{}: cannot be written: {source}; choose a file in a folder that exists and that you may write to", path.display())]
     Output { path: PathBuf, source: io::Error },
+    /// Slurm does not do what it is asked for.
+    #[error(transparent)]
+    Slurm(mdts_slurm::Error),
     /// The service cannot begin or go on.
     #[error(transparent)]
     Service(mdts_service::Error),
@@ -89,6 +92,16 @@ impl From<mdts_service::Error> for Error {
     }
 }
 
+impl From<mdts_slurm::Error> for Error {
+    fn from(error: mdts_slurm::Error) -> Self {
+        match error {
+            mdts_slurm::Error::Io { path, source } => Self::Input { path, source },
+            mdts_slurm::Error::Usage(message) => Self::Usage(message),
+            other => Self::Slurm(other),
+        }
+    }
+}
+
 impl From<PredictError> for Error {
     fn from(error: PredictError) -> Self {
         match error {
@@ -129,6 +142,8 @@ impl Error {
                     | CoreError::Stuck(_)
                     | CoreError::NotRecorded { .. }
             ),
+            // That it is not installed is for the user to change.
+            Self::Slurm(error) => !matches!(error, mdts_slurm::Error::NoProgram { .. }),
             Self::Service(error) => matches!(error, mdts_service::Error::Closed(_)),
             Self::Learn(_)
             | Self::InvalidPlan { .. }

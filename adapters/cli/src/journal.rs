@@ -14,6 +14,7 @@ use mdts_local::was_kept;
 use crate::choice::Choice;
 use crate::error::{Error, Result, did_you_mean};
 use crate::input::{Job, Machines};
+use crate::on_slurm::{self, OnSlurm};
 use crate::settings::{ModelFlags, Settings};
 
 /// The copy of the workflow.
@@ -50,6 +51,7 @@ pub(crate) struct Kept {
     pub(crate) weights: Option<PathBuf>,
     pub(crate) cache: Option<PathBuf>,
     pub(crate) history: Option<PathBuf>,
+    pub(crate) slurm: Option<OnSlurm>,
     source: String,
 }
 
@@ -139,7 +141,8 @@ fn cluster_text(machines: &Machines) -> (String, String) {
         return text.clone();
     }
     let node = |node: &mdts_core::Node| {
-        let mut table = serde_json::json!({"name": node.name});
+        let mut table =
+            serde_json::json!({"name": node.name, "speed": node.speed, "resources": node.capacity.other});
         if let Some(cores) = node.capacity.cores {
             table["cores"] = cores.into();
         }
@@ -177,7 +180,13 @@ impl Kept {
         let note = |name: &str| manifest.note(name).map(str::to_owned).ok_or_else(|| strange(name));
         let graph = Arc::new(format::read_path(journal.join(WORKFLOW))?);
         let slots = SlotModel::of_word(&note(SLOTS)?).ok_or_else(|| strange(SLOTS))?;
-        let cluster = Cluster::from_text(&note(CLUSTER)?, &note(CLUSTER_SYNTAX)?)?.with_slots(slots);
+        let slurm = manifest.note(on_slurm::NOTE);
+        let slurm =
+            slurm.map(|note| OnSlurm::of_note(note).ok_or_else(|| strange(on_slurm::NOTE))).transpose()?;
+        let mut cluster = Cluster::from_text(&note(CLUSTER)?, &note(CLUSTER_SYNTAX)?)?.with_slots(slots);
+        if let Some(slurm) = &slurm {
+            cluster = slurm.fill(&cluster)?;
+        }
         let emulate = manifest.note(EMULATE).map(|scale| scale.parse().map_err(|_| strange(EMULATE)));
         Ok(Self {
             job: Job { graph, label: note(LABEL)? },
@@ -196,6 +205,7 @@ impl Kept {
             weights: manifest.note(WEIGHTS).map(PathBuf::from),
             cache: manifest.note(CACHE).map(PathBuf::from),
             history: manifest.note(HISTORY).map(PathBuf::from),
+            slurm,
             source: note(SOURCE)?,
         })
     }
@@ -222,6 +232,10 @@ impl Kept {
         }
         if let Some(path) = &flags.cluster {
             let digest_of = |cluster: Cluster| -> Result<u64> {
+                let cluster = match &self.slurm {
+                    Some(slurm) => slurm.fill(&cluster)?,
+                    None => cluster,
+                };
                 let cluster = Arc::new(cluster.with_slots(self.machines.cluster.slots()));
                 Ok(digest(&Instance::new(self.job.graph.freeze().into(), cluster, self.data)?))
             };
@@ -259,10 +273,15 @@ impl Kept {
 /// # Errors
 /// As for [`lock_new`].
 pub(crate) fn check_new(folder: &Path) -> Result<()> {
-    if events_file(folder).exists() || was_kept(folder) {
+    if events_file(folder).exists() || was_kept(folder) || has_jobs(folder) {
         lock_new(folder)?;
     }
     Ok(())
+}
+
+/// Whether jobs of Slurm may belong to a folder.
+fn has_jobs(folder: &Path) -> bool {
+    mdts_slurm::SlurmExecutor::has_run_in(&on_slurm::run_folder(folder))
 }
 
 /// Locks a folder for a new run.
@@ -277,7 +296,7 @@ pub(crate) fn lock_new(folder: &Path) -> Result<Folder> {
         )));
     }
     // Attempts are known by their numbers, which are those of the other run, too.
-    if was_kept(folder) {
+    if was_kept(folder) || has_jobs(folder) {
         return Err(Error::Usage(format!(
             "{place}: it holds tasks of an earlier run whose journal is gone, and some may still run; \
              name another folder, or remove this one"

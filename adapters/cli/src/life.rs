@@ -131,6 +131,15 @@ impl LifeFlags {
         }
     }
 
+    /// Whether one was given that is for processes of this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.output_limit.is_some()
+            || self.no_limits
+            || self.cgroup.is_some()
+            || self.max_processes.is_some()
+            || self.pin
+    }
+
     /// Tells the executor.
     pub(crate) fn set(&self, options: &mut LocalOptions) {
         if let Some(limit) = self.output_limit {

@@ -14,6 +14,7 @@ mod input;
 mod interrupt;
 mod journal;
 mod life;
+mod on_slurm;
 mod otlp;
 mod output;
 mod plot;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mdts_core::Cluster;
-use mdts_core::runner::{Assignment, Outcome, Report, Reports, Usage};
+use mdts_core::runner::{Assignment, LogFiles, Outcome, Report, Reports, Usage, log_files};
 use mdts_dag::{Execution, Failing, JobGraph, RetryRule};
 use rustix::fs::OFlags;
 use tokio::sync::oneshot;
@@ -21,7 +21,6 @@ use crate::group::Group;
 use crate::keeper::{Ended, Ending, Keeper};
 use crate::launch::{Gpus, Launch, MARK, Needs, VISIBLE, mark};
 use crate::leader::{Leader, OwnPeak};
-use crate::logs::{LogFiles, log_files};
 use crate::programs::Programs;
 use crate::{LocalOptions, executor, memory};
 

@@ -3,20 +3,21 @@
 //! A change is applied, recorded and only then answered. When it cannot be recorded, the desk closes: nothing more is
 //! answered, and the service must begin anew from what is recorded.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use mdts_core::engine::JobId;
-use mdts_core::journal::{Durability, Entry, Folder, Journal, Snapshot};
+use mdts_core::journal::{Durability, Entry, Folder, Journal};
 use mdts_core::{Cluster, Placer};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use tokio::sync::Notify;
 
 use crate::api::{NodeSpec, Problem};
-use crate::brain::{self, Brain, Change, Figures, Outcome};
+use crate::brain::{self, Brain, Change, Figures, ImageRead, Outcome};
 use crate::commit::Commit;
 use crate::histogram::Histogram;
 use crate::keys::{Answered, Key, Keys, Known};
@@ -391,11 +392,15 @@ impl Inner {
 
     fn snapshot(&mut self) -> Result<(), String> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        let keys: Vec<(f64, Key, Answered)> =
-            self.keys.all().map(|(since, key, answer)| (since, key, answer.clone())).collect();
-        let (engine, brain) = self.brain.image()?;
-        let runner = postcard::to_stdvec(&(brain, keys)).map_err(|error| error.to_string())?;
-        journal.compact(Snapshot { engine, runner }).map_err(|error| error.to_string())?;
+        let (brain, keys) = (&self.brain, self.keys.all().collect::<Vec<_>>());
+        let rest = (brain.image(), keys);
+        let compacted = journal.compact(|snapshot| {
+            let written = brain.write_engine(snapshot.engine());
+            written
+                .and_then(|()| postcard::to_io(&rest, snapshot.runner()).map(drop))
+                .map_err(io::Error::other)
+        });
+        compacted.map_err(|error| error.to_string())?;
         if let Some(commit) = &self.commit {
             commit.follow(journal.syncing().map_err(|error| error.to_string())?);
         }
@@ -436,9 +441,9 @@ fn take(entry: Entry, brain: &mut Brain, keys: &mut Keys) -> Result<(), String> 
             Ok(())
         }
         Entry::Snapshot(snapshot) => {
-            let (image, known): (Vec<u8>, Vec<(f64, Key, Answered)>) =
+            let (image, known): (ImageRead, Vec<(f64, Key, Answered)>) =
                 postcard::from_bytes(&snapshot.runner).map_err(|error| error.to_string())?;
-            brain.restore(&snapshot.engine, &image)?;
+            brain.restore(&snapshot.engine, image)?;
             *keys = Keys::default();
             for (since, key, answer) in known {
                 keys.add(since, key, answer);
@@ -456,7 +461,13 @@ fn answered<T: Serialize>((status, body): (u16, T)) -> Answer {
 
 /// Makes the journal's folder, which holds everybody's commands, so that no other user can read it.
 fn private(folder: &Path) -> Result<()> {
-    if folder.exists() {
+    if let Ok(known) = folder.metadata() {
+        if known.mode() & 0o077 != 0 {
+            tracing::warn!(
+                folder = %folder.display(),
+                "other users may read the journal's folder; chmod 700 keeps the commands of jobs to yourself"
+            );
+        }
         return Ok(());
     }
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);

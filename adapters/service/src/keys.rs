@@ -25,6 +25,7 @@ pub(crate) struct Key {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
+    #[serde(with = "serde_bytes")]
     pub(crate) body: Vec<u8>,
 }
 

@@ -1,9 +1,11 @@
 //! A state as bytes, for journals: everything but the instances, which are given again when it is read.
 
+use std::borrow::Cow;
+use std::io::Write;
 use std::sync::Arc;
 
 use mdts_dag::TaskId;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::fair::Terms;
 use super::jobs::Jobs;
@@ -14,8 +16,9 @@ use super::state::{Job, TaskState};
 use super::{JobId, Phase, State, TaskRun};
 use crate::{Cluster, Instance, plain};
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Image {
+/// `J` is a list of [`JobImage`]s, none for the jobs that are forgotten.
+#[derive(Serialize, Deserialize)]
+struct Image<'a, J> {
     now: f64,
     tickets: u64,
     held: bool,
@@ -24,22 +27,45 @@ struct Image {
     resting: Vec<(JobId, u32, f64)>,
     staging: bool,
     on_demand: bool,
-    nodes: Vec<NodeState>,
-    /// The number of the first job, and all from there on; none for those that are forgotten.
+    nodes: Cow<'a, [NodeState]>,
+    /// The number of the first job, and all from there on.
     first: u64,
-    jobs: Vec<Option<JobImage>>,
+    jobs: J,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct JobImage {
+#[derive(Serialize, Deserialize)]
+struct JobImage<'a> {
     terms: Terms,
-    tasks: Vec<TaskState>,
+    tasks: Cow<'a, [TaskState]>,
     #[serde(with = "plain::tasks")]
-    ready: Vec<TaskId>,
+    ready: Cow<'a, [TaskId]>,
     second: Vec<(u32, Second)>,
     remaining: u64,
     lost: u64,
     closed: bool,
+}
+
+/// Jobs that become their images one after the other.
+struct Written<'a>(&'a Jobs);
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.slots().map(|slot| slot.map(JobImage::new)))
+    }
+}
+
+impl<'a> JobImage<'a> {
+    fn new(job: &'a Job) -> Self {
+        Self {
+            terms: job.terms,
+            tasks: Cow::Borrowed(&job.tasks),
+            ready: Cow::Borrowed(&job.ready),
+            second: job.second.iter().map(|(task, second)| (task.get(), *second)).collect(),
+            remaining: job.remaining as u64,
+            lost: job.lost as u64,
+            closed: job.closed,
+        }
+    }
 }
 
 impl State {
@@ -48,16 +74,17 @@ impl State {
     /// # Errors
     /// None is known.
     pub fn to_bytes(&self) -> postcard::Result<Vec<u8>> {
-        let job = |job: &Job| JobImage {
-            terms: job.terms,
-            tasks: job.tasks.clone(),
-            ready: job.ready.clone(),
-            second: job.second.iter().map(|(task, second)| (task.get(), *second)).collect(),
-            remaining: job.remaining as u64,
-            lost: job.lost as u64,
-            closed: job.closed,
-        };
-        postcard::to_stdvec(&Image {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes [`State::to_bytes`] job by job.
+    ///
+    /// # Errors
+    /// [`postcard::Error::SerializeBufferFull`] if they cannot be written.
+    pub fn write(&self, to: impl Write) -> postcard::Result<()> {
+        let image = Image {
             now: self.now,
             tickets: self.tickets,
             held: self.held,
@@ -65,10 +92,11 @@ impl State {
             resting: self.resting.iter().map(|(job, task, until)| (job, task.get(), until)).collect(),
             staging: self.staging,
             on_demand: self.on_demand,
-            nodes: self.nodes.clone(),
+            nodes: Cow::Borrowed(&self.nodes),
             first: self.jobs.first() as u64,
-            jobs: self.jobs.slots().map(|slot| slot.map(job)).collect(),
-        })
+            jobs: Written(&self.jobs),
+        };
+        postcard::to_io(&image, to).map(drop)
     }
 
     /// The state that these bytes were made from; `None` if they do not fit the cluster or the instances of its jobs. Of jobs that have
@@ -81,7 +109,7 @@ impl State {
         cluster: &Cluster,
         mut instance: impl FnMut(JobId) -> Option<Arc<Instance>>,
     ) -> postcard::Result<Option<Self>> {
-        let image: Image = postcard::from_bytes(bytes)?;
+        let image: Image<'_, Vec<Option<JobImage<'_>>>> = postcard::from_bytes(bytes)?;
         if image.nodes.len() != cluster.len() {
             return Ok(None);
         }
@@ -91,7 +119,7 @@ impl State {
         for (job, task, until) in image.resting {
             state.resting.add(job, task.into(), until);
         }
-        (state.nodes, state.on_demand) = (image.nodes, image.on_demand);
+        (state.nodes, state.on_demand) = (image.nodes.into_owned(), image.on_demand);
         state.jobs = Jobs::beginning_at(image.first as usize);
         for job in image.jobs {
             let Some(job) = job else {
@@ -114,8 +142,8 @@ impl State {
             state.jobs.push(Some(Job {
                 instance,
                 terms: job.terms,
-                tasks: job.tasks,
-                ready: job.ready,
+                tasks: job.tasks.into_owned(),
+                ready: job.ready.into_owned(),
                 seen_ready: SeenReady::default(),
                 second: job.second.into_iter().map(|(task, second)| (task.into(), second)).collect(),
                 trigger: None,

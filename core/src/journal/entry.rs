@@ -75,7 +75,9 @@ pub enum Entry {
         why: String,
     },
     /// Bytes that only the program which wrote them needs to understand, for journals of other things than runs.
-    Record(Vec<u8>),
+    Record(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// A piece of the snapshot that follows. [`Reader::next`](super::Reader::next) puts the pieces together and does not return them.
+    Piece(Snapshot),
 }
 
 /// What an engine was told at one moment, and what the policy decided on it.
@@ -94,11 +96,13 @@ pub struct StepEntry {
 }
 
 /// The state of a run as bytes that only the program which wrote them needs to understand.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Of the engine.
+    #[serde(with = "serde_bytes")]
     pub engine: Vec<u8>,
     /// Of the runner.
+    #[serde(with = "serde_bytes")]
     pub runner: Vec<u8>,
 }
 

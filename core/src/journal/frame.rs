@@ -10,7 +10,7 @@
 /// First bytes of every journal.
 pub(super) const MAGIC: [u8; 8] = *b"mdtsjrnl";
 /// Version of the format that is written, and the newest that is read.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 /// Bytes of the file header.
 pub(super) const FILE_HEADER: usize = 16;
 /// Bytes before each payload.

@@ -2,9 +2,10 @@
 
 use std::io;
 
-use super::entry::{Entry, Manifest, Snapshot};
+use super::entry::{Entry, Manifest};
 use super::frame;
 use super::reader::{Reader, Torn};
+use super::snapshot::SnapshotWriter;
 use super::storage::{Storage, Syncing};
 use crate::{Error, Result};
 
@@ -59,7 +60,7 @@ impl Journal {
         let first = Entry::Manifest(journal.manifest.clone());
         let mut bytes = frame::file_header().to_vec();
         encode(&first, &mut bytes)
-            .and_then(|()| journal.storage.replace(&bytes))
+            .and_then(|()| journal.storage.replace(&mut |file| file.write_all(&bytes)))
             .map_err(|e| journal.failed(e))?;
         journal.length = bytes.len() as u64;
         Ok(journal)
@@ -231,21 +232,31 @@ impl Journal {
         self.since_snapshot > self.compact_after
     }
 
-    /// Puts a snapshot in the place of all entries; which process is at the run stays known.
+    /// Puts the snapshot that `write` writes in the place of all entries; which process is at the run stays known. It goes to the
+    /// storage piece by piece.
     ///
     /// # Errors
     /// [`Error::NotRecorded`]; the entries then remain, and a snapshot is wanted again when as much was added once more.
-    pub fn compact(&mut self, snapshot: Snapshot) -> Result<()> {
+    pub fn compact(
+        &mut self,
+        mut write: impl FnMut(&mut SnapshotWriter<'_>) -> io::Result<()>,
+    ) -> Result<()> {
         self.since_snapshot = 0;
-        let mut bytes = frame::file_header().to_vec();
-        let entries = [Entry::Manifest(self.manifest.clone()), Entry::Snapshot(snapshot)];
-        entries
-            .iter()
-            .chain(&self.opened)
-            .try_for_each(|entry| encode(entry, &mut bytes))
-            .and_then(|()| self.storage.replace(&bytes))
-            .map_err(|error| self.failed(error))?;
-        self.length = bytes.len() as u64;
+        let (manifest, opened) = (Entry::Manifest(self.manifest.clone()), &self.opened);
+        let mut length = 0;
+        let replaced = self.storage.replace(&mut |file| {
+            let header = frame::file_header();
+            file.write_all(&header)?;
+            let mut writer = SnapshotWriter::new(file);
+            writer.entry(&manifest)?;
+            let snapshot = write(&mut writer);
+            writer.end(snapshot)?;
+            opened.iter().try_for_each(|entry| writer.entry(entry))?;
+            length = header.len() as u64 + writer.written();
+            Ok(())
+        });
+        replaced.map_err(|error| self.failed(error))?;
+        self.length = length;
         self.buffer.clear(); // the snapshot has it
         Ok(())
     }
@@ -260,7 +271,7 @@ pub(super) fn unreadable(place: &str, error: &io::Error) -> Error {
 }
 
 /// Adds an entry with its header.
-fn encode(entry: &Entry, bytes: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn encode(entry: &Entry, bytes: &mut Vec<u8>) -> io::Result<()> {
     let begin = bytes.len();
     bytes.resize(begin + frame::RECORD_HEADER, 0);
     postcard::to_io(entry, &mut *bytes).map_err(io::Error::other)?;

@@ -14,6 +14,7 @@ mod folder;
 mod frame;
 mod log;
 mod reader;
+mod snapshot;
 mod storage;
 mod sync;
 #[cfg(test)]
@@ -25,4 +26,5 @@ pub use entry::{Entry, Happening, Manifest, Snapshot, StepEntry};
 pub use folder::{Folder, events_file, holder, read_folder};
 pub use log::{Durability, Journal};
 pub use reader::{Reader, Torn};
+pub use snapshot::SnapshotWriter;
 pub use storage::{Storage, Syncing};

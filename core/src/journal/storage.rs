@@ -1,7 +1,7 @@
 //! Where the bytes of a journal lie.
 
 use std::fmt::Debug;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 /// Returns when all that was added survives the loss of power.
@@ -36,11 +36,11 @@ pub trait Storage: Debug + Send {
     /// The operating system's.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
-    /// Puts these bytes in the place of all others: after a crash either the old or the new ones are there, whole.
+    /// Puts what `write` writes in the place of all bytes: after a crash either the old or the new ones are there, whole.
     ///
     /// # Errors
-    /// The operating system's; the old bytes then remain.
-    fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// The operating system's, and that of `write`; the old bytes then remain.
+    fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()>;
 
     /// All bytes from the beginning.
     ///

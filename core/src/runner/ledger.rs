@@ -1,5 +1,6 @@
 //! What is kept of a run: the engine's records for the report, and the journal.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use super::attempts::Attempts;
 use super::replay::Replay;
 use super::{RunEnd, Usage};
 use crate::engine::{Engine, Event, Record, State, TaskRun};
-use crate::journal::{Entry, Journal, Snapshot, StepEntry, Torn, digest, wall_ms};
+use crate::journal::{Entry, Journal, StepEntry, Torn, digest, wall_ms};
 use crate::policy::Placer;
 use crate::{Error, Instance, Result};
 
@@ -149,13 +150,13 @@ impl Ledger {
         let Some(journal) = self.journal.as_mut().filter(|journal| journal.wants_snapshot()) else {
             return;
         };
-        let snapshot = postcard::to_stdvec(attempts)
-            .and_then(|runner| Ok(Snapshot { engine: state.to_bytes()?, runner }))
-            .map_err(|error| Error::NotRecorded {
-                place: journal.place().to_owned(),
-                source: std::io::Error::other(error),
-            });
-        if let Err(error) = snapshot.and_then(|snapshot| journal.compact(snapshot)) {
+        let compacted = journal.compact(|snapshot| {
+            let written = state.write(snapshot.engine());
+            written
+                .and_then(|()| postcard::to_io(attempts, snapshot.runner()).map(drop))
+                .map_err(io::Error::other)
+        });
+        if let Err(error) = compacted {
             tracing::warn!("no snapshot takes the place of the journal's entries, which stay: {error}");
         }
     }

@@ -29,7 +29,7 @@ impl Replay {
         match entry {
             Entry::Step(step) => self.step(&step),
             Entry::Snapshot(snapshot) => self.jump(&snapshot),
-            Entry::Manifest(_) | Entry::Opened { .. } | Entry::Ended { .. } => Ok(()),
+            Entry::Manifest(_) | Entry::Opened { .. } | Entry::Ended { .. } | Entry::Piece(_) => Ok(()),
             Entry::Record(_) => Err(self.strange("it is the journal of a service, not of a run")),
         }
     }

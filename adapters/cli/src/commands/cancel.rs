@@ -9,6 +9,7 @@ use mdts_core::journal::{Durability, Folder, events_file, holder};
 use mdts_core::runner::{Executor, Reports, Runner, Stop, amend};
 use mdts_core::{Decisions, Placer};
 use mdts_dag::TaskId;
+use mdts_slurm::SlurmHandle;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
@@ -124,7 +125,9 @@ impl Cancel {
         let locked = Folder::lock(folder)?;
         let shown = Shown::read(folder)?;
         let left = running(&shown);
-        if left.is_empty() {
+        let runtime = runtime()?;
+        let slurm = shown.kept.slurm.is_some() && !self.drain;
+        if left.is_empty() && !slurm {
             let state = shown.standing.end().unwrap_or("killed");
             return Ok(nothing(format!("nothing runs: no process is at it, and it stands at '{state}'\n")));
         }
@@ -134,16 +137,30 @@ impl Cancel {
             return Ok(Report { ended: false, ..nothing(said) });
         }
         let kept = &shown.kept;
-        let runtime = runtime()?;
-        let mut executor = left_behind(&shown, folder)?;
-        let runner = Runner::new(kept.job.graph.clone(), shown.instance.clone(), Nobody)
-            .journal(locked.resume(Durability::Process)?);
-        runner.stopper().stop(Stop::Cancel);
-        let run = runner.run(&mut *executor as &mut dyn Executor);
-        let ended = runtime.block_on(async { tokio::time::timeout(PATIENCE, run).await });
+        let end = async {
+            let mut left_behind = LeftBehind::new(&shown, folder)?;
+            if !left.is_empty() {
+                let runner = Runner::new(kept.job.graph.clone(), shown.instance.clone(), Nobody)
+                    .journal(locked.resume(Durability::Process)?);
+                runner.stopper().stop(Stop::Cancel);
+                runner.run(&mut *left_behind.executor as &mut dyn Executor).await?;
+            }
+            match &left_behind.slurm {
+                // Jobs may wait there of which the journal does not know that they were begun.
+                Some(slurm) => Ok(slurm.cancel_all().await?),
+                None => Ok::<_, Error>(()),
+            }
+        };
+        let ended = runtime.block_on(async { tokio::time::timeout(PATIENCE, end).await });
         ended.map_err(|_| {
             Error::Failed(format!("what is left does not end within {} s", PATIENCE.as_secs()))
         })??;
+        if left.is_empty() {
+            return Ok(nothing(format!(
+                "no process is at the run, and nothing of it is left in Slurm; {}\n",
+                remedy(folder)
+            )));
+        }
         let cancelled = names(&shown, &left);
         let said = format!(
             "the run was killed; {} that it left behind ended now; {}\n",
@@ -181,8 +198,10 @@ impl Cancel {
         if runs.is_empty() {
             return Ok(());
         }
-        let mut executor = left_behind(shown, &self.journal)?;
         let runtime = runtime()?;
+        let inside = runtime.enter();
+        let LeftBehind { mut executor, .. } = LeftBehind::new(shown, &self.journal)?;
+        drop(inside);
         let ended = runtime.block_on(async {
             let end = async {
                 let (reports, _inbox) = Reports::channel();
@@ -252,10 +271,24 @@ impl Cancel {
 }
 
 /// What runs the tasks of a run whose process is dead.
-fn left_behind(shown: &Shown, folder: &Path) -> Result<Box<dyn Executor>> {
-    let kept = &shown.kept;
-    let life = LifeFlags::default();
-    executor(kept.emulate, &life, &kept.logs, &kept.folder, &kept.machines.cluster, Some(folder))
+struct LeftBehind {
+    executor: Box<dyn Executor>,
+    slurm: Option<SlurmHandle>,
+}
+
+impl LeftBehind {
+    /// Within a runtime.
+    fn new(shown: &Shown, folder: &Path) -> Result<Self> {
+        let kept = &shown.kept;
+        let cluster = &kept.machines.cluster;
+        if let Some(slurm) = &kept.slurm {
+            let (executor, handle) = slurm.executor(&kept.logs, &kept.folder, cluster, Some(folder))?;
+            return Ok(Self { executor: Box::new(executor), slurm: Some(handle) });
+        }
+        let life = LifeFlags::default();
+        let executor = executor(kept.emulate, &life, &kept.logs, &kept.folder, cluster, Some(folder))?;
+        Ok(Self { executor, slurm: None })
+    }
 }
 
 fn runtime() -> Result<Runtime> {

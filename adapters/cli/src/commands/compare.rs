@@ -4,6 +4,8 @@
 //! policy runs in the simulator, once per seed; all policies meet the same noise and failures (common random numbers).
 //! `search` searches once per workflow then: its plan is followed, and HEFT plans anew what is late.
 
+mod stream;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use crate::plot::{self, Panel};
 use crate::policy::{self, Plan, Policy, Timed};
 use crate::progress;
 use crate::search::{self, SearchFlags};
-use crate::settings::{ModelFlags, OtherFlags, Settings};
+use crate::settings::{ModelFlags, Settings};
 use crate::text::{Table, column, count, number};
 use crate::weights::WeightsFlag;
 
@@ -41,7 +43,7 @@ const SAID: &str = "interrupted: the search ends with the best plan so far, and 
 #[derive(Debug, clap::Args)]
 #[command(after_help = search::HELP)]
 pub(crate) struct Compare {
-    /// Workflow files; default: a built-in example
+    /// Workflow files, or logs of clusters (.swf); default: a built-in example
     dags: Vec<PathBuf>,
     /// Policies, see mdts policies
     #[arg(long, value_name = "A,B,...|all", value_delimiter = ',', default_value = "all")]
@@ -116,19 +118,15 @@ struct Case {
 
 impl Compare {
     pub(super) fn carry_out(&self, quiet: bool) -> Result<()> {
-        let settings = Settings::load(
-            &self.model,
-            OtherFlags {
-                history: self.history.path(),
-                weights: self.weights.path(),
-                ..OtherFlags::default()
-            },
-        )?;
+        let settings = self.settings()?;
+        if self.dags.iter().any(|path| input::is_log(path)) {
+            return self.carry_out_logs(&settings, quiet);
+        }
         let policies = self.policies(&settings)?;
         self.conditions(settings.seed, 1.0)?;
         let form = self.plot.as_deref().map(Form::of).transpose()?;
         let plot = OutputFile::create_if(self.plot.as_deref())?;
-        let machines = input::machines(&settings)?;
+        let machines = input::machines_for(&settings, self.dags.iter().map(PathBuf::as_path))?;
         let cases = self.cases(&settings, &machines)?;
         let is_certain = self.noise == 0.0 && self.affinity == 0.0 && self.failures == 0.0;
         let ideal = is_certain && !self.contention;

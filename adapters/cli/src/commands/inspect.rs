@@ -17,7 +17,7 @@ use crate::text::{bytes, count, number};
 /// Arguments of `mdts inspect`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
-    /// Workflow file; default: a built-in example
+    /// Workflow file, folder of batch scripts, log (.swf) or slurm:queue; default: a built-in example
     dag: Option<PathBuf>,
     #[command(flatten)]
     model: ModelFlags,
@@ -45,7 +45,7 @@ impl Inspect {
     pub(super) fn carry_out(&self, quiet: bool) -> Result<()> {
         let settings = Settings::load(&self.model, OtherFlags::default())?;
         let job = input::job(self.dag.as_deref())?;
-        let machines = input::machines(&settings)?;
+        let machines = input::machines_for(&settings, self.dag.as_deref())?;
         let instance = match input::instance(&job, &machines, settings.data_model) {
             Err(error) if machines.is_default => {
                 tracing::info!(%error, "no lower bounds");

@@ -87,7 +87,7 @@ fn print(out: &mut impl Write, line: &Value) -> Result<()> {
 
 fn show(out: &mut impl Write, names: &Names, entry: Entry) -> Result<()> {
     match entry {
-        Entry::Manifest(_) => Ok(()),
+        Entry::Manifest(_) | Entry::Piece(_) => Ok(()),
         Entry::Opened { at_ms, process } => {
             print(out, &json!({"entry": "opened", "at_ms": at_ms, "process": process}))
         }

@@ -18,6 +18,7 @@ mod reproduce;
 mod retry;
 mod run;
 mod serve;
+mod slurm;
 mod status;
 mod train;
 
@@ -65,7 +66,9 @@ pub(crate) enum Command {
     /// Repeat the comparison of a paper that a policy comes from
     Reproduce(reproduce::Reproduce),
     /// Answer workflow engines that ask where their tasks are to run
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
+    /// Steer the submissions of a Slurm cluster
+    Slurm(slurm::Slurm),
     /// List the policies
     Policies(policies::Policies),
     /// Print a completion script for a shell
@@ -106,6 +109,7 @@ pub(crate) fn carry_out(args: &Args) -> Result<ExitCode> {
         Command::Train(command) => command.carry_out(args.quiet).map(done),
         Command::Reproduce(command) => command.carry_out(args.quiet).map(done),
         Command::Serve(command) => command.carry_out(args.quiet).map(done),
+        Command::Slurm(command) => command.carry_out(args.quiet),
         Command::Policies(command) => command.carry_out().map(done),
         Command::Completions(command) => command.carry_out().map(done),
     }

@@ -145,7 +145,7 @@ impl Plan {
             read.graph.task_ids().filter(|task| read.graph.task(*task).work == Work::Unknown).collect();
         let unknown = if settings.history.is_some() { unknown } else { Vec::new() };
         let job = history::fill(read, &settings)?;
-        let machines = input::machines(&settings)?;
+        let machines = input::machines_for(&settings, self.dag.as_deref())?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
 
         let search = self.search.search(&policy, &instance);

@@ -14,6 +14,7 @@ use mdts_service::{Desk, Listen, Options, Server, Tls, demo};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::slurm::SidecarFlags;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::output;
@@ -25,12 +26,16 @@ use crate::weights::WeightsFlag;
 const SOCKET: &str = ".mdts/service.sock";
 /// The policy if nothing names one: it decides tasks as they come, from many jobs.
 const POLICY: &str = "eft";
+/// The same for the queue of a Slurm cluster, which is planned as a whole.
+const QUEUE_POLICY: &str = "heft";
 /// Policies that think for a second or more about every new job, while nobody else is answered.
 const SLOW: [&str; 1] = ["search"];
 
 /// Arguments of `mdts serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
+    #[command(flatten)]
+    slurm: SidecarFlags,
     /// Unix socket to listen on, mode 0600 [default: .mdts/service.sock, unless --listen is given]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -55,7 +60,7 @@ pub(crate) struct Serve {
     /// Size of the journal, beyond the last snapshot, at which the next one takes the records' place
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size, requires = "journal")]
     snapshot_after: u64,
-    /// Policy, see mdts policies; all but search, which takes too long [default: eft]
+    /// Policy, see mdts policies; all but search, which takes too long [default: eft, with --slurm heft]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     #[command(flatten)]
@@ -83,9 +88,11 @@ impl Serve {
     }
 
     pub(super) fn carry_out(&self, quiet: bool) -> Result<()> {
+        let default_policy = if self.slurm.are_given() { QUEUE_POLICY } else { POLICY };
         let flags = OtherFlags {
             policy: self.policy.as_deref(),
-            default_policy: Some(POLICY),
+            default_policy: Some(default_policy),
+            history: self.slurm.history(),
             durability: self.durability,
             weights: self.weights.path(),
             ..OtherFlags::default()
@@ -94,6 +101,10 @@ impl Serve {
         let info = policy::find(&settings.policy)?;
         check_policy(info.name)?;
         let policy = Policy::new(info, self.weights.load(&[info.name], &settings)?.as_ref());
+        if self.slurm.are_given() {
+            raise_file_limit();
+            return self.slurm.serve(self.socket.as_deref(), policy.planner(), &settings, quiet);
+        }
         let cluster = settings.cluster.as_deref().map(Cluster::read).transpose()?;
         let slots = settings.slots.or(cluster.as_ref().map(Cluster::slots)).unwrap_or(SlotModel::Exclusive);
         let network = cluster.as_ref().map(|c| c.network().clone());
@@ -133,17 +144,7 @@ impl Serve {
                 }
             });
         }
-        let listen =
-            |kind| signal(kind).map_err(|source| Error::System { what: "cannot watch signals", source });
-        let (mut interrupt, mut terminate) =
-            (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-        let stop = async move {
-            tokio::select! {
-                _ = interrupt.recv() => {},
-                _ = terminate.recv() => {},
-            }
-        };
-        Ok(server.run(stop).await?)
+        Ok(server.run(until_signal()?).await?)
     }
 
     fn listen(&self) -> Result<Listen> {
@@ -180,6 +181,18 @@ impl Serve {
         });
         socket.into_iter().chain(address).collect()
     }
+}
+
+/// Ends when somebody interrupts or terminates the process.
+pub(super) fn until_signal() -> Result<impl Future<Output = ()>> {
+    let listen = |kind| signal(kind).map_err(|source| Error::System { what: "cannot watch signals", source });
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {},
+            _ = terminate.recv() => {},
+        }
+    })
 }
 
 /// Refuses policies that would keep everybody waiting.

@@ -142,7 +142,7 @@ fn a_journal_of_a_newer_version_is_refused() {
         let refused = bench.call(args);
         assert_eq!(refused.status.code(), Some(2));
         assert!(
-            error(&refused).contains("it is of version 9, this mdts reads version 3"),
+            error(&refused).contains("it is of version 9, this mdts reads version 4"),
             "{}",
             error(&refused)
         );

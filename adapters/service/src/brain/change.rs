@@ -57,6 +57,7 @@ pub(crate) struct NewJob {
     pub(crate) lease_seconds: f64,
     /// Name of the format; empty to detect it.
     pub(crate) format: String,
+    #[serde(with = "serde_bytes")]
     pub(crate) text: Vec<u8>,
     /// Predicted seconds of the tasks whose run times are not stated, in order.
     pub(crate) predicted: Vec<f64>,

@@ -1,11 +1,12 @@
 //! The policy behind a guard: a step that it cannot decide is decided by EFT, and the reasons of all placements are kept.
 
 use mdts_core::engine::{JobId, Phase, Step};
-use mdts_core::{Arrival, Decision, Decisions, NodeId, Placer, Result};
+use mdts_core::{Arrival, Decision, Decisions, NodeId, Placer};
 use mdts_dag::TaskId;
 use mdts_policies::balance::Eft;
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeSeq as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Nodes that are remembered per placement.
 const REMEMBERED: usize = 4;
@@ -87,19 +88,19 @@ impl Guarded {
         self.policy.recall(memory);
     }
 
-    /// All that was compared, to be kept.
-    pub(crate) fn reasons(&self) -> Vec<(u32, u32, Comparison)> {
-        let of_job = |(job, tasks): (&JobId, &FxHashMap<TaskId, Comparison>)| {
-            let job = job.get();
-            tasks.iter().map(move |(task, comparison)| (job, task.get(), *comparison)).collect::<Vec<_>>()
-        };
-        self.reasons.iter().flat_map(of_job).collect()
-    }
-
     /// Knows again what was kept.
     pub(crate) fn recall_reasons(&mut self, reasons: Vec<(u32, u32, Comparison)>) {
         for (job, task, comparison) in reasons {
             self.reasons.entry(job.into()).or_default().insert(task.into(), comparison);
+        }
+    }
+
+    /// What was compared with a node whose number another one gets is not told any more.
+    pub(crate) fn forget_node(&mut self, node: NodeId) {
+        for tasks in self.reasons.values_mut() {
+            tasks.retain(|_, reason| {
+                reason.chosen != Some(node) && reason.options().iter().all(|(_, _, option)| *option != node)
+            });
         }
     }
 
@@ -115,8 +116,24 @@ impl Guarded {
     }
 }
 
+/// All that was compared, to be kept: a list of jobs, tasks and comparisons.
+pub(crate) struct Reasons<'a>(pub(crate) Option<&'a Guarded>);
+
+impl Serialize for Reasons<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let tasks = self.0.iter().flat_map(|guarded| guarded.reasons.values().map(FxHashMap::len)).sum();
+        let mut list = serializer.serialize_seq(Some(tasks))?;
+        for (job, tasks) in self.0.iter().flat_map(|guarded| &guarded.reasons) {
+            for (task, comparison) in tasks {
+                list.serialize_element(&(job.get(), task.get(), comparison))?;
+            }
+        }
+        list.end()
+    }
+}
+
 impl Placer for Guarded {
-    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> Result<()> {
+    fn place(&mut self, step: &Step<'_>, decisions: &mut Decisions) -> mdts_core::Result<()> {
         let fault = match self.policy.place(step, decisions) {
             Err(error) => Some(error.to_string()),
             Ok(()) => {

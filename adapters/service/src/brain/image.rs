@@ -1,5 +1,6 @@
 //! The brain as bytes, for snapshots.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use mdts_core::engine::{Engine, JobId, State};
@@ -7,21 +8,27 @@ use mdts_core::{Cluster, Instance, NodeId};
 use mdts_dag::TaskId;
 use mdts_dag::format::{self, Format};
 use mdts_policies::predict::Predictor;
-use serde::{Deserialize, Serialize};
+use rustc_hash::FxHashMap;
+use serde::ser::{self, SerializeSeq as _};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::grants::Granting;
 use super::graphs::Graph;
-use super::guard::Comparison;
+use super::guard::{Comparison, Guarded, Reasons};
 use super::jobs::JobEntry;
 use super::nodes::{self, NodeEntry};
 use super::{Brain, Totals};
 
+/// An image that was read.
+pub(crate) type ImageRead = Image<Vec<JobImage>, Vec<(u32, u32, Comparison)>>;
+
+/// Everything but the engine's state. `J` is a list of [`JobImage`]s, `R` one of jobs, tasks and what was compared for them.
 #[derive(Serialize, Deserialize)]
-struct Image {
+pub(crate) struct Image<J, R> {
     now: f64,
     /// Name, offer as JSON, whether it was removed, whether another has its name.
     nodes: Vec<(String, String, bool, bool)>,
-    jobs: Vec<JobImage>,
+    jobs: J,
     ended: Vec<u32>,
     clients: Vec<(String, u32)>,
     next_client: u32,
@@ -29,18 +36,20 @@ struct Image {
     seen: Vec<(String, u64)>,
     /// What was learnt of run times, and by the policy.
     history: String,
+    #[serde(with = "serde_bytes")]
     memory: Vec<u8>,
-    reasons: Vec<(u32, u32, Comparison)>,
+    reasons: R,
 }
 
 #[derive(Serialize, Deserialize)]
-struct JobImage {
+pub(crate) struct JobImage {
     id: u32,
     client: Option<String>,
     priority: i32,
     share: f64,
     lease_seconds: f64,
     /// In the own format.
+    #[serde(with = "serde_bytes")]
     graph: Vec<u8>,
     grants: Granting,
     lapsed: bool,
@@ -57,39 +66,35 @@ impl Brain {
         self.now
     }
 
-    /// The engine's state and the rest, as bytes.
-    pub(crate) fn image(&self) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let told = |error: postcard::Error| error.to_string();
-        let engine = match &self.engine {
-            Some(engine) => engine.state().to_bytes().map_err(told)?,
-            None => Vec::new(),
-        };
-        let jobs: Result<_, _> = self.jobs.iter().map(|(id, job)| job_image(*id, job)).collect();
+    /// The engine's state as bytes; none before there are nodes.
+    pub(crate) fn write_engine(&self, to: impl Write) -> postcard::Result<()> {
+        self.engine.as_ref().map_or(Ok(()), |engine| engine.state().write(to))
+    }
+
+    /// All the rest, which becomes bytes job by job.
+    pub(crate) fn image(&self) -> impl Serialize {
         let node = |node: &NodeEntry| {
             let spec = serde_json::to_string(&node.spec).unwrap_or_default(); // plain data
             (node.name.clone(), spec, node.removed, node.renamed)
         };
         let policy = self.engine.as_ref().map(Engine::policy).or(self.policy.as_ref());
-        let (memory, reasons) = policy.map(|policy| (policy.memory(), policy.reasons())).unwrap_or_default();
-        let image = Image {
+        Image {
             now: self.now,
             nodes: self.nodes.iter().map(node).collect(),
-            jobs: jobs?,
+            jobs: Written(&self.jobs),
             ended: self.ended.iter().map(|id| id.get()).collect(),
             clients: self.clients.iter().map(|(name, id)| (name.clone(), *id)).collect(),
             next_client: self.next_client,
             totals: self.totals,
             seen: self.seen.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
             history: self.predictor.to_json(),
-            memory,
-            reasons,
-        };
-        Ok((engine, postcard::to_stdvec(&image).map_err(told)?))
+            memory: policy.map(Guarded::memory).unwrap_or_default(),
+            reasons: Reasons(policy),
+        }
     }
 
-    /// Puts what the bytes say in the place of everything.
-    pub(crate) fn restore(&mut self, engine: &[u8], image: &[u8]) -> Result<(), String> {
-        let image: Image = postcard::from_bytes(image).map_err(|error| error.to_string())?;
+    /// Puts what an [image](Brain::image) and an engine's bytes say in the place of everything.
+    pub(crate) fn restore(&mut self, engine: &[u8], image: ImageRead) -> Result<(), String> {
         self.now = image.now;
         self.restore_nodes(image.nodes)?;
         for job in image.jobs {
@@ -146,6 +151,19 @@ impl Brain {
         engine.keep_records();
         (self.engine, self.cluster) = (Some(engine), Some(cluster));
         Ok(())
+    }
+}
+
+/// Jobs that become their images one after the other.
+struct Written<'a>(&'a FxHashMap<JobId, JobEntry>);
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut jobs = serializer.serialize_seq(Some(self.0.len()))?;
+        for (id, job) in self.0 {
+            jobs.serialize_element(&job_image(*id, job).map_err(ser::Error::custom)?)?;
+        }
+        jobs.end()
     }
 }
 

@@ -107,7 +107,7 @@ fn what_cannot_be_read_is_told() -> Result<()> {
     let mut damaged = bytes.clone();
     damaged[3] ^= 4;
     let cases = [
-        (version(7), "it is of version 7, this mdts reads version 3; use"),
+        (version(7), "it is of version 7, this mdts reads version 4; use"),
         (damaged, "damaged at byte 0: the file header"),
         (bytes[..10].to_vec(), "ends within its first record"),
         (bytes[..40].to_vec(), "ends within its first record"),

@@ -5,8 +5,9 @@ mod folder;
 mod replay;
 mod rests;
 mod runs;
+mod snapshots;
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Durability, Journal, Manifest, Reader, Storage, digest};
@@ -87,13 +88,15 @@ impl Storage for Memory {
         Ok(())
     }
 
-    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        write(&mut bytes)?;
         let mut inside = self.look();
         if bytes.len() > inside.room || inside.refuses_snapshots {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        inside.bytes = bytes.to_vec();
         inside.synced = bytes.len();
+        inside.bytes = bytes;
         Ok(())
     }
 

@@ -6,9 +6,12 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use mdts_core::journal::{Durability, Journal};
 use mdts_core::runner::{Executor, RunOptions, RunReport, Runner};
+use mdts_core::{NodeId, Placer};
+use mdts_slurm::SlurmHandle;
 
 use super::ready::Ready;
 use super::report::{show_failures, show_plan, show_report};
+use super::through_slurm::{AsSubmitted, say_detached, submit_graph, tidy};
 use crate::cache::Cache;
 use crate::choice::Choice;
 use crate::commands::dry_run;
@@ -20,6 +23,7 @@ use crate::gantt::{self, Form};
 use crate::history::{self, HistoryFlag};
 use crate::interrupt::Interrupts;
 use crate::life::LifeFlags;
+use crate::on_slurm::SlurmFlags;
 use crate::output::{self, OutputFile};
 use crate::progress::{RunProgress, Watched};
 use crate::search::{self, SearchFlags};
@@ -30,13 +34,14 @@ use crate::weights::WeightsFlag;
 
 /// Arguments of `mdts run`.
 #[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools)] // flags
 #[command(after_help = search::HELP)]
 pub(crate) struct Run {
     /// Workflow file; default: a built-in example. Commands run in the folder of the file
     pub(super) dag: Option<PathBuf>,
     /// Where the tasks run
     #[arg(long, value_enum, default_value_t = Place::Local)]
-    on: Place,
+    pub(super) on: Place,
     /// Policy, see mdts policies; after a search it plans anew what is late [default: heft]
     #[arg(long, value_name = "NAME")]
     pub(super) policy: Option<String>,
@@ -50,6 +55,11 @@ pub(crate) struct Run {
     pub(super) weights: WeightsFlag,
     #[command(flatten)]
     pub(super) course: CourseFlags,
+    #[command(flatten)]
+    pub(super) slurm: SlurmFlags,
+    /// Submit the whole graph and leave; mdts run --resume tells later what became of it
+    #[arg(long)]
+    pub(super) detach: bool,
     /// Run no commands: every task sleeps for its run time on its node times SCALE
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
     pub(super) emulate: Option<f64>,
@@ -83,9 +93,11 @@ pub(crate) struct Run {
 
 /// Executors by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Place {
+pub(super) enum Place {
     /// Processes of this machine
     Local,
+    /// Jobs of Slurm
+    Slurm,
 }
 
 impl Run {
@@ -105,14 +117,32 @@ impl Run {
         if options.speculation.is_some() && ready.work.instance.nodes() == 1 {
             tracing::warn!("--speculate: a second attempt needs a second node, and the cluster has one");
         }
-        let mut executor = ready.executor()?;
+        let inside = runtime.enter(); // an executor may begin to work at once
+        let (mut executor, slurm) = ready.executor()?;
+        drop(inside);
+        let mut submitted = None;
+        if let Some(slurm) = slurm.as_ref().filter(|_| ready.submits_graph(self.detach)) {
+            submitted = Some(runtime.block_on(submit_graph(&ready, slurm))?);
+            if self.detach {
+                return say_detached(&ready, slurm, silent);
+            }
+        }
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
         let interrupts = ready.interrupts.take();
-        let came_of_it = runtime.block_on(drive(&ready, journal, options, &mut *executor, interrupts, quiet));
+        let run = async {
+            let came_of_it =
+                drive(&ready, journal, options, &mut *executor, submitted, interrupts, quiet).await?;
+            if let Some(slurm) = &slurm {
+                tidy(slurm, &came_of_it).await;
+            }
+            Ok(came_of_it)
+        };
+        let came_of_it = runtime.block_on(run);
         let came_of_it = came_of_it.inspect_err(|error| ready.tell_of_the_rest(error, &*executor))?;
         drop(executor);
-        let report = ready.report(&came_of_it, meter.read());
+        let mut report = ready.report(&came_of_it, meter.read());
+        report.slurm = slurm.as_ref().map(SlurmHandle::summary);
         if self.json {
             said = said.and(output::print_json(&report));
         } else if quiet {
@@ -166,13 +196,15 @@ async fn drive(
     journal: Option<Journal>,
     options: RunOptions,
     executor: &mut dyn Executor,
+    submitted: Option<Vec<Option<NodeId>>>,
     interrupts: Option<Interrupts>,
     quiet: bool,
 ) -> Result<RunReport> {
     let seed = ready.settings.seed;
-    let placer = match ready.plan.search {
-        Some(_) => search::base(&ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
-        None => ready.policy.placer(seed),
+    let placer: Box<dyn Placer> = match (submitted, ready.plan.search) {
+        (Some(nodes), _) => Box::new(AsSubmitted::new(nodes)),
+        (None, Some(_)) => search::base(&ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
+        (None, None) => ready.policy.placer_of_run(seed, ready.experience()?, ready.scale()),
     };
     let outlook = Outlook::new(&ready.plan.schedule, ready.work.instance.tasks(), ready.scale());
     let watched = Watched { instance: ready.work.instance.clone(), outlook };

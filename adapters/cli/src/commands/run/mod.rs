@@ -7,6 +7,7 @@
 mod command;
 mod ready;
 mod report;
+mod through_slurm;
 
 pub(crate) use command::Run;
 pub(super) use ready::executor;

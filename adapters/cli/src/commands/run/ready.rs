@@ -9,8 +9,10 @@ use mdts_core::runner::Executor;
 use mdts_core::{Cluster, Error as CoreError, Instance};
 use mdts_dag::JobGraph;
 use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions};
+use mdts_policies::mdts::Experience;
+use mdts_slurm::SlurmHandle;
 
-use super::command::Run;
+use super::command::{Place, Run};
 use crate::cache::{Cache, Cached};
 use crate::course::CourseFlags;
 use crate::error::{Error, Result};
@@ -19,6 +21,7 @@ use crate::input::{self, Job, Machines};
 use crate::interrupt::Interrupts;
 use crate::journal::{self, Kept};
 use crate::life::LifeFlags;
+use crate::on_slurm::{self, OnSlurm};
 use crate::output;
 use crate::policy::{self, Plan, Policy};
 use crate::search;
@@ -43,6 +46,8 @@ pub(super) struct Work {
     pub(super) folder: PathBuf,
     pub(super) life: LifeFlags,
     pub(super) course: CourseFlags,
+    /// What there is to know of Slurm, if the tasks run through it.
+    pub(super) slurm: Option<OnSlurm>,
 }
 
 /// The work with its plan.
@@ -64,26 +69,58 @@ impl Ready {
         self.work.emulate.unwrap_or(1.0)
     }
 
+    /// What earlier runs have taught of the nodes, for a policy that can use it. Tasks that sleep know no nodes.
+    pub(super) fn experience(&self) -> Result<Experience> {
+        match self.work.emulate {
+            None if self.policy.has_experience() => {
+                history::experience(&self.work.machines.cluster, &self.settings)
+            }
+            _ => Ok(Experience::default()),
+        }
+    }
+
     /// What runs the tasks, behind the cache if there is one.
-    pub(super) fn executor(&self) -> Result<Box<dyn Executor>> {
-        let Work { machines, emulate, folder, life, .. } = &self.work;
+    ///
+    /// # Errors
+    /// Those of [`executor`], and of the cache.
+    pub(super) fn executor(&self) -> Result<(Box<dyn Executor>, Option<SlurmHandle>)> {
+        let Work { machines, emulate, folder, life, slurm, .. } = &self.work;
         let (logs, journal) = (&self.settings.logs, self.journal.as_deref());
-        let executor = executor(*emulate, life, logs, folder, &machines.cluster, journal)?;
+        let (executor, handle): (Box<dyn Executor>, _) = match slurm {
+            Some(slurm) => {
+                let (executor, handle) = slurm.executor(logs, folder, &machines.cluster, journal)?;
+                (Box::new(executor), Some(handle))
+            }
+            None => (executor(*emulate, life, logs, folder, &machines.cluster, journal)?, None),
+        };
         match &self.settings.cache {
             Some(kept) if emulate.is_none() => {
                 let cache = Cache::open(kept, folder, true);
                 let cache = cache.map_err(|error| self.settings.blame("cache", error))?;
-                Ok(Box::new(Cached::new(executor, cache, self.cached.clone())))
+                Ok((Box::new(Cached::new(executor, cache, self.cached.clone())), handle))
             }
-            _ => Ok(executor),
+            _ => Ok((executor, handle)),
         }
+    }
+
+    /// Whether Slurm gets all tasks at once.
+    pub(super) fn submits_graph(&self, detaches: bool) -> bool {
+        let graph = &self.work.job.graph;
+        let are_times_known = graph.tasks().all(|task| task.work != mdts_dag::Work::Unknown);
+        self.settings.cache.is_none()
+            && self
+                .work
+                .slurm
+                .as_ref()
+                .is_some_and(|slurm| slurm.submits_graph(graph.len(), are_times_known, detaches))
     }
 
     /// Begins the journal of a new run in a locked folder; `source` is the workflow as it was read.
     fn record(&self, locked: Folder, source: &JobGraph) -> Result<Journal> {
-        let Work { job, machines, instance, emulate, folder, life, course } = &self.work;
+        let Work { job, machines, instance, emulate, folder, life, course, slurm } = &self.work;
         let mut flags = life.notes()?;
         flags.extend(course.notes());
+        flags.extend(slurm.as_ref().map(OnSlurm::note).transpose()?);
         let new = journal::New {
             job,
             source,
@@ -133,6 +170,7 @@ impl Run {
 
     /// A new run.
     fn begin(&self, settings: Settings, quiet: bool) -> Result<(Ready, Option<Journal>)> {
+        self.check_place()?;
         self.journal.as_deref().map(journal::check_new).transpose()?;
         let policy = self.policy(&settings.policy, &settings);
         let policy = policy.map_err(|error| settings.blame("policy", error))?;
@@ -142,7 +180,13 @@ impl Run {
         if self.emulate.is_none() {
             check_commands(&job)?;
         }
-        let machines = input::machines(&settings)?;
+        let (machines, slurm) = match self.on {
+            Place::Local => (input::machines(&settings)?, None),
+            Place::Slurm => {
+                let (machines, slurm) = on_slurm::machines(&settings, &self.slurm)?;
+                (machines, Some(slurm))
+            }
+        };
         let instance = input::instance(&job, &machines, settings.data_model)?;
         if self.emulate.is_none() && !self.dry_run {
             history::check(&settings)?;
@@ -151,7 +195,7 @@ impl Run {
         let locked = self.journal.as_deref().map(journal::lock_new).transpose()?;
         let (emulate, folder) = (self.emulate, self.working_folder()?);
         let (life, course) = (self.life.clone(), self.course.clone());
-        let work = Work { job, machines, instance, emulate, folder, life, course };
+        let work = Work { job, machines, instance, emulate, folder, life, course, slurm };
         let ready = self.ready(work, settings, policy, quiet)?;
         let journal = locked.map(|locked| ready.record(locked, &source)).transpose()?;
         Ok((ready, journal))
@@ -187,8 +231,9 @@ impl Run {
         let note = |name: &str| journal.manifest().note(name).map(str::to_owned);
         let (life, course) = (self.life.or_kept(note), self.course.or_kept(note));
         let policy = self.policy(self.policy.as_deref().unwrap_or(&kept.policy), &settings)?;
-        let Kept { job, machines, folder, emulate, .. } = kept;
-        let work = Work { job, machines, instance, emulate, folder, life, course };
+        let Kept { job, machines, folder, emulate, slurm, .. } = kept;
+        let slurm = slurm.map(|slurm| slurm.with(&self.slurm)).transpose()?;
+        let work = Work { job, machines, instance, emulate, folder, life, course, slurm };
         Ok((self.ready(work, settings, policy, quiet)?, Some(journal)))
     }
 
@@ -209,6 +254,24 @@ impl Run {
     fn policy(&self, name: &str, settings: &Settings) -> Result<Policy> {
         let info = policy::find(name)?;
         Ok(Policy::new(info, self.weights.load(&[info.name], settings)?.as_ref()))
+    }
+
+    /// Sees to it that the flags are of the place where the tasks run.
+    fn check_place(&self) -> Result<()> {
+        let wrong = match self.on {
+            Place::Local if self.slurm.is_given() || self.detach => {
+                "--partition, --mode, --placement, --no-arrays, --throttle, --pack, --pack-seconds, --rest, --sbatch, --patience, --outage and --detach are for --on slurm"
+            }
+            Place::Slurm if self.emulate.is_some() => "--emulate runs nothing; leave it or --on slurm out",
+            Place::Slurm if self.life.is_local() => {
+                "--output-limit, --no-limits, --cgroup, --max-processes and --pin are for --on local; Slurm has its own limits"
+            }
+            Place::Slurm if self.detach && self.journal.is_none() => {
+                "--detach needs --journal DIR, from which mdts run --resume collects what became of the run"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Usage(wrong.to_owned()))
     }
 
     /// The folder of the workflow's file; the current one for standard input.

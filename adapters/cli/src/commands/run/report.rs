@@ -8,6 +8,7 @@ use mdts_core::Placement;
 use mdts_core::runner::{RunReport, TaskOutcome};
 use mdts_dag::{JobGraph, TaskId};
 use mdts_local::log_files;
+use mdts_slurm::SlurmSummary;
 use serde::{Serialize, Serializer};
 
 use super::ready::Ready;
@@ -61,6 +62,9 @@ pub(super) struct Report<'a> {
     done_before: usize,
     /// Folder where the run is recorded; null if it is not.
     journal: Option<Text<&'a Path>>,
+    /// What Slurm was asked; absent if the tasks did not run through it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) slurm: Option<SlurmSummary>,
 }
 
 #[derive(Debug, Serialize)]
@@ -125,6 +129,7 @@ impl Ready {
             cached: self.cached.load(Ordering::Relaxed),
             done_before: run.done_before,
             journal: self.journal.as_deref().map(Text),
+            slurm: None,
         }
     }
 
@@ -249,6 +254,20 @@ pub(super) fn show_report(report: &Report<'_>, scale: f64) -> String {
             "used",
             format!("{} s of processor time by tasks, {most:.1} MiB of memory by one at most", number(cpu)),
         );
+    }
+    if let Some(slurm) = &report.slurm {
+        let (waves, submissions) = (slurm.waves as usize, slurm.submissions as usize);
+        let looks = count(slurm.polls as usize, "look");
+        line(
+            "slurm",
+            format!("{} in {}, {looks} at the queue", count(submissions, "submission"), count(waves, "wave")),
+        );
+        for moved in slurm.moved.iter().take(MOST_FAILURES) {
+            line("", moved.replace(char::is_control, " "));
+        }
+        if slurm.moved.len() > MOST_FAILURES {
+            line("", format!("and {} more", slurm.moved.len() - MOST_FAILURES));
+        }
     }
     text + &show_failures(report)
 }

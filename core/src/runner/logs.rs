@@ -1,4 +1,4 @@
-//! Names of the files that hold the output of every attempt.
+//! Names of the files that hold the output of every attempt, wherever it runs.
 
 use std::path::{Path, PathBuf};
 
