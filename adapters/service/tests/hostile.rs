@@ -351,7 +351,7 @@ async fn answers_that_many_do_not_take() -> Outcome {
     drop(streams);
     let again = async {
         while client
-            .send::<(), serde_json::Value>(Method::GET, &format!("/v1/jobs/{job}/tasks"), None, None)
+            .send::<serde_json::Value>(Method::GET, &format!("/v1/jobs/{job}/tasks"), None::<&()>, None)
             .await
             .is_err()
         {
