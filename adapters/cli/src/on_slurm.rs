@@ -36,7 +36,7 @@ pub(crate) struct SlurmFlags {
     /// Partition [default: Slurm's own]
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
-    /// Submit the whole graph at once, or tasks when they are ready [default: auto: the graph if it is small]
+    /// Submit the whole graph at once, or tasks when they are ready [default: auto: the graph with --detach alone]
     #[arg(long, value_enum, value_name = "MODE")]
     mode: Option<Mode>,
     /// How binding the planned nodes are: hard, soft (any other if it is not free soon), or none: Slurm chooses [default: hard]
@@ -72,7 +72,7 @@ pub(crate) struct SlurmFlags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
-    /// The graph if it has 100 tasks at most, of known run times, or with --detach
+    /// Live, but with --detach the graph
     #[default]
     Auto,
     /// All at once, each waiting in Slurm for those before it: nothing of mdts has to stay alive
@@ -90,9 +90,6 @@ enum How {
     Soft,
     None,
 }
-
-/// So many tasks are a small graph.
-const SMALL: usize = 100;
 
 /// What a run through Slurm is made of, as its journal keeps it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -116,6 +113,11 @@ impl SlurmFlags {
     /// Whether one was given.
     pub(crate) fn is_given(&self) -> bool {
         *self != Self::default()
+    }
+
+    /// Whether tasks are to be submitted only when they are ready.
+    pub(crate) fn is_live(&self) -> bool {
+        self.mode == Some(Mode::Live)
     }
 }
 
@@ -253,11 +255,11 @@ impl OnSlurm {
     }
 
     /// Whether the whole graph is submitted at once.
-    pub(crate) fn submits_graph(&self, tasks: usize, are_times_known: bool, detaches: bool) -> bool {
+    pub(crate) fn submits_graph(&self, detaches: bool) -> bool {
         match self.flags.mode.unwrap_or_default() {
             Mode::Graph => true,
             Mode::Live => false,
-            Mode::Auto => detaches || (tasks <= SMALL && are_times_known),
+            Mode::Auto => detaches,
         }
     }
 

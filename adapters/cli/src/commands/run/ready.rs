@@ -105,14 +105,8 @@ impl Ready {
 
     /// Whether Slurm gets all tasks at once.
     pub(super) fn submits_graph(&self, detaches: bool) -> bool {
-        let graph = &self.work.job.graph;
-        let are_times_known = graph.tasks().all(|task| task.work != mdts_dag::Work::Unknown);
         self.settings.cache.is_none()
-            && self
-                .work
-                .slurm
-                .as_ref()
-                .is_some_and(|slurm| slurm.submits_graph(graph.len(), are_times_known, detaches))
+            && self.work.slurm.as_ref().is_some_and(|slurm| slurm.submits_graph(detaches))
     }
 
     /// Begins the journal of a new run in a locked folder; `source` is the workflow as it was read.
@@ -265,6 +259,9 @@ impl Run {
             Place::Slurm if self.emulate.is_some() => "--emulate runs nothing; leave it or --on slurm out",
             Place::Slurm if self.life.is_local() => {
                 "--output-limit, --no-limits, --cgroup, --max-processes and --pin are for --on local; Slurm has its own limits"
+            }
+            Place::Slurm if self.detach && (self.slurm.is_live() || self.cache.is_some()) => {
+                "--detach submits the whole graph; leave it, or --mode live and --cache, out"
             }
             Place::Slurm if self.detach && self.journal.is_none() => {
                 "--detach needs --journal DIR, from which mdts run --resume collects what became of the run"
