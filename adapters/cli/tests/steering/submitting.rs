@@ -78,8 +78,7 @@ fn the_filter_of_the_commands_places_and_refuses() {
     let job = submit(&cluster, &["-c2", "-N1", "-w", "slow", "--nice=7"]);
     assert_eq!(fields(&cluster, job, &["ReqNodes", "Nice"]), ["slow", "7"]);
     refuses(&cluster);
-    // A job's own commands start steps of it, not jobs.
-    let told = cluster.ask("srun", &["-c2", "-t5", "srun", "printenv", "SLURMD_NODENAME"]);
+    let told = cluster.ask("srun", &["-c2", "-t5", "printenv", "SLURMD_NODENAME"]);
     assert_eq!(told.trim(), "fast");
     sidecar.end();
 }
