@@ -2,7 +2,7 @@
 # Fuzzes a placement service from its OpenAPI document with schemathesis: no status of 500 and above but 503, no answer that the
 # document does not tell of, no crash, and memory within a limit.
 #
-# usage: service_fuzz.sh MDTS [SECONDS]       90 seconds by default, half of them with names that exist
+# usage: service_fuzz.sh MDTS [SECONDS]       90 seconds by default: half with policy eft, half with mdts and names that exist
 set -euo pipefail
 mdts="$(realpath "$1")"
 seconds="${2:-90}"
@@ -26,13 +26,6 @@ cd "$folder"
 head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' > token
 token="$(cat token)"
 
-"$mdts" serve --listen 127.0.0.1:0 --token-file token --socket s --journal state --snapshot-after 256KiB > greeting 2> log &
-service=$!
-for _ in $(seq 100); do
-  [ -S s ] && grep -q 'listening on 127' greeting && break
-  sleep 0.1
-done
-address="$(sed -n 's/^listening on \(127[0-9.:]*\).*/\1/p' greeting)"
 curl() { command curl -sSf --max-time 10 --unix-socket s "$@" > /dev/null; }
 seed() {
   curl http://mdts/v1/nodes --data '{"nodes": {"m0": {"lease_seconds": 0}, "m1": {"speed": 2, "lease_seconds": 0}}}'
@@ -40,20 +33,38 @@ seed() {
     curl 'http://mdts/v1/jobs?lease_seconds=0' --data '{"tasks": [{"name": "a", "work": 1}, {"name": "b", "after": ["a"]}]}'
   done
 }
-seed
-
+# begin POLICY: a new service with something in it
+begin() {
+  rm -rf state greeting log
+  "$mdts" serve --listen 127.0.0.1:0 --token-file token --socket s --journal state --snapshot-after 256KiB --policy "$1" \
+    > greeting 2> log &
+  service=$!
+  for _ in $(seq 100); do
+    [ -S s ] && grep -q 'listening on 127' greeting && break
+    sleep 0.1
+  done
+  address="$(sed -n 's/^listening on \(127[0-9.:]*\).*/\1/p' greeting)"
+  seed
+}
+# end: it is alive and took little memory, and ends well
+end() {
+  kill -0 "$service"
+  local memory
+  memory=$(($(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$service/status") / 1024))
+  echo "the service took at most $memory MiB"
+  [ "$memory" -le "$most_mib" ]
+  if grep -i 'panic\|fault' log; then exit 1; fi
+  kill "$service"
+  wait "$service" || { echo "the service did not end well" >&2; exit 1; }
+  service=
+}
 fuzz() {
   PYTHONPATH="$tools" "$tools/bin/schemathesis" --config-file "$1" run "http://$address/openapi.json" -H "Authorization: Bearer $token" \
     --max-time "$2" --request-timeout 20 --continue-on-failure --no-color --seed 1 --checks "$checks"
 }
+begin eft
 fuzz "$here/service_fuzz.toml" $((seconds / 2))
+end
+begin mdts
 fuzz "$here/service_fuzz_named.toml" $((seconds - seconds / 2))
-
-kill -0 "$service"
-memory=$(($(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$service/status") / 1024))
-echo "the service took at most $memory MiB"
-[ "$memory" -le "$most_mib" ]
-if grep -i 'panic\|fault' log; then exit 1; fi
-kill "$service"
-wait "$service" || { echo "the service did not end well" >&2; exit 1; }
-service=
+end

@@ -1,4 +1,4 @@
-//! A decision step of the learned policy, and whole plans.
+//! A decision step of the learned policy, its network alone, and whole plans.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use mdts_core::sim::{Conditions, simulate};
 use mdts_core::{Cluster, Instance, Link, Network, Node, Planner, Rng, SlotModel};
 use mdts_dag::{DataModel, generate};
-use mdts_policies::mdts::{MdtsRaw, Weights};
+use mdts_policies::mdts::{MdtsRaw, Probe, Weights};
 use rand::SeedableRng;
 
 fn cluster(nodes: usize) -> Cluster {
@@ -38,6 +38,17 @@ fn step(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// What `torch_step.py` measures: the network alone, features ready made.
+fn network(criterion: &mut Criterion) {
+    let mut probe = Probe::new(&Weights::shipped().expect("weights"), 64, 100);
+    let mut group = criterion.benchmark_group("network alone");
+    group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(3));
+    group.bench_function("64 ready tasks, 100 nodes", |bencher| {
+        bencher.iter(|| black_box(probe.call()).len());
+    });
+    group.finish();
+}
+
 fn plan(criterion: &mut Criterion) {
     let policy = MdtsRaw::new(Weights::shipped().expect("weights"));
     let mut group = criterion.benchmark_group("plan");
@@ -51,5 +62,5 @@ fn plan(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, step, plan);
+criterion_group!(benches, step, network, plan);
 criterion_main!(benches);

@@ -2,8 +2,8 @@
 
     pip install torch numpy && python policies/benches/torch_step.py
 
-The Rust side is `cargo bench -p mdts-policies --bench mdts -- "decision step"`, which also computes the features and
-places the tasks.
+The Rust side is `cargo bench -p mdts-policies --bench mdts -- "network alone"`; with "decision step" it also computes
+the features and places the tasks.
 """
 import statistics
 import time

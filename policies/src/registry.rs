@@ -7,7 +7,7 @@ use mdts_core::{Placer, Planner, Rng, Schedule};
 use mdts_dag::text::nearest;
 use rand::{Rng as _, SeedableRng};
 
-use crate::{Error, Result, balance, list, mdts, search};
+use crate::{Error, Result, balance, learn, list, mdts, search};
 
 /// Which of the two traits a policy implements itself; the adapters of core give it the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -173,27 +173,35 @@ macro_rules! placer {
     };
 }
 
-/// The weights of this crate. Should they not be readable, which a test rules out, list policies stand in.
-fn shipped() -> Option<mdts::Weights> {
-    mdts::Weights::shipped()
-        .inspect_err(
-            |error| tracing::warn!(%error, "the learned policy has no weights, HEFT and EFT stand in"),
-        )
-        .ok()
-}
-
-fn learned_planner<P: Planner + 'static>(make: fn(mdts::Weights) -> P) -> Box<dyn Planner> {
-    match shipped() {
-        Some(weights) => Box::new(make(weights)),
-        None => Box::new(list::Heft),
+/// What the weights of this crate make. Should they not be readable, which a test rules out, a list policy stands in.
+fn learned<P: ?Sized>(
+    weights: learn::Result<mdts::Weights>,
+    make: fn(mdts::Weights) -> Box<P>,
+    stand_in: fn() -> Box<P>,
+) -> Box<P> {
+    match weights {
+        Ok(weights) => make(weights),
+        Err(error) => {
+            tracing::warn!(%error, "the learned policy has no weights, HEFT and EFT stand in");
+            stand_in()
+        }
     }
 }
 
-fn learned_placer(_: Rng) -> Box<dyn Placer> {
-    match shipped() {
-        Some(weights) => Box::new(mdts::MdtsRaw::new(weights).placer()),
-        None => Box::<balance::Eft>::default(),
-    }
+fn guarded_planner(weights: learn::Result<mdts::Weights>) -> Box<dyn Planner> {
+    learned::<dyn Planner>(weights, |weights| Box::new(mdts::Mdts::new(weights)), || Box::new(list::Heft))
+}
+
+fn raw_planner(weights: learn::Result<mdts::Weights>) -> Box<dyn Planner> {
+    learned::<dyn Planner>(weights, |weights| Box::new(mdts::MdtsRaw::new(weights)), || Box::new(list::Heft))
+}
+
+fn learned_placer(weights: learn::Result<mdts::Weights>) -> Box<dyn Placer> {
+    learned::<dyn Placer>(
+        weights,
+        |weights| Box::new(mdts::MdtsRaw::new(weights).placer()),
+        || Box::<balance::Eft>::default(),
+    )
 }
 
 static POLICIES: &[PolicyInfo] = &[
@@ -325,7 +333,10 @@ static POLICIES: &[PolicyInfo] = &[
                 for many tasks; runs: as mdts-raw",
         source: "Zhang, Qi, Wang, Sun, Liao 2019",
         complexity: "those of mdts-raw and search",
-        make: Make::Both(|| learned_planner(mdts::Mdts::new), learned_placer),
+        make: Make::Both(
+            || guarded_planner(mdts::Weights::shipped()),
+            |_| learned_placer(mdts::Weights::shipped()),
+        ),
     },
     PolicyInfo {
         name: "mdts-raw",
@@ -334,6 +345,71 @@ static POLICIES: &[PolicyInfo] = &[
                 late and learn from observed run times",
         source: "Zhang, Qi, Wang, Sun, Liao 2019",
         complexity: "n p log n + e p",
-        make: Make::Both(|| learned_planner(mdts::MdtsRaw::new), learned_placer),
+        make: Make::Both(
+            || raw_planner(mdts::Weights::shipped()),
+            |_| learned_placer(mdts::Weights::shipped()),
+        ),
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::sync::{Arc, Mutex};
+
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Keeps the levels and fields of what is logged.
+    #[derive(Debug, Clone, Default)]
+    struct Log(Arc<Mutex<Vec<(Level, String)>>>);
+
+    struct Fields<'a>(&'a mut String);
+
+    impl tracing::field::Visit for Fields<'_> {
+        fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
+            _ = write!(self.0, "{field}={value:?} ");
+        }
+    }
+
+    impl Subscriber for Log {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, event: &Event<'_>) {
+            let mut text = String::new();
+            event.record(&mut Fields(&mut text));
+            self.0.lock().unwrap().push((*event.metadata().level(), text));
+        }
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn list_policies_stand_in_for_weights_that_cannot_be_read() {
+        let log = Log::default();
+        let damaged = || mdts::Weights::from_bytes(b"no weights");
+        let names = tracing::subscriber::with_default(log.clone(), || {
+            [
+                format!("{:?}", guarded_planner(damaged())),
+                format!("{:?}", raw_planner(damaged())),
+                format!("{:?}", learned_placer(damaged())),
+            ]
+        });
+        assert_eq!(names[..2], ["Heft", "Heft"]);
+        assert!(names[2].starts_with("Eft"), "{}", names[2]);
+        let said = log.0.lock().unwrap();
+        assert_eq!(said.len(), 3);
+        for (level, text) in &*said {
+            assert_eq!(*level, Level::WARN);
+            assert!(text.contains("not a whole checkpoint") && text.contains("stand in"), "{text}");
+        }
+    }
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mdts_core::Cluster;
 use mdts_core::runner::RunReport;
 use mdts_dag::Work;
+use mdts_policies::mdts::Experience;
 use mdts_policies::predict::{Error as PredictError, Predictor};
 
 use crate::error::{Error, Result};
@@ -17,7 +18,8 @@ use crate::settings::Settings;
 /// The flag.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct HistoryFlag {
-    /// Predict unknown run times from earlier ones, see mdts predict; run adds its own when all tasks have succeeded
+    /// Predict unknown run times from earlier ones, see mdts predict; run adds its own when all tasks have succeeded, and
+    /// mdts and mdts-raw begin with what it tells of the nodes
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
 }
@@ -58,6 +60,18 @@ pub(crate) fn fill_if_there(job: Job, settings: &Settings) -> Result<Job> {
         Some(path) if !path.exists() => Ok(job),
         _ => fill(job, settings),
     }
+}
+
+/// What the runs in the history have taught of these nodes; nothing if there is no history yet.
+///
+/// # Errors
+/// [`Error::Input`] or [`Error::Predict`] if the history cannot be read.
+pub(crate) fn experience(cluster: &Cluster, settings: &Settings) -> Result<Experience> {
+    let Some(path) = settings.history.as_deref().filter(|path| path.exists()) else {
+        return Ok(Experience::default());
+    };
+    let predictor = Predictor::load(path, settings.seed).map_err(|error| settings.blame("history", error))?;
+    Ok(predictor.experience(cluster))
 }
 
 /// Sees to it before a run that its run times can be added.

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use mdts_core::{Capacity, Cluster};
 use mdts_dag::units::parse_seconds;
 use mdts_slurm::{
-    Commands, CommandsOptions, Discovered, Packing, Placement, Slurm, SlurmExecutor, SlurmHandle,
+    Commands, CommandsOptions, Discovered, Packing, Placement, Rest, RestAddress, RestOptions, Slurm, SlurmExecutor, SlurmHandle,
     SlurmOptions, discover,
 };
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,9 @@ pub(crate) struct SlurmFlags {
     /// Run as many tasks one after the other in one job as should take this long
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pack_seconds: Option<f64>,
+    /// Call slurmrestd at this socket (a path) or HOST:PORT, with the token in SLURM_JWT, instead of Slurm's programs
+    #[arg(long, value_name = "ADDRESS")]
+    rest: Option<String>,
     /// A further option of sbatch, such as --sbatch=--account=x; may be repeated
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     sbatch: Vec<String>,
@@ -128,7 +131,7 @@ pub(crate) fn machines(settings: &Settings, flags: &SlurmFlags) -> Result<(Machi
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
     let cluster = given.as_ref().map(|(cluster, ..)| cluster);
-    let slurm = connect();
+    let slurm = connect(flags)?;
     let found = runtime.block_on(discover(&*slurm, flags.partition.as_deref(), cluster))?;
     let Discovered { cluster, partition, memory_per_core_mib, left_out } = found;
     if !left_out.is_empty() {
@@ -157,11 +160,30 @@ where
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| Error::System { what: "the runtime cannot start", source })?;
-    Ok(runtime.block_on(question(connect()))?)
+    Ok(runtime.block_on(question(connect(&SlurmFlags::default())?))?)
 }
 
-fn connect() -> Arc<dyn Slurm> {
-    Arc::new(Commands::new(CommandsOptions::default()))
+/// The way to Slurm.
+fn connect(flags: &SlurmFlags) -> Result<Arc<dyn Slurm>> {
+    /// How long a call may take.
+    const LIMIT: Duration = Duration::from_secs(30);
+    let Some(address) = &flags.rest else { return Ok(Arc::new(Commands::new(CommandsOptions::default()))) };
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let Some(user) = variable("USER").or_else(|| variable("LOGNAME")) else {
+        return Err(Error::Usage("--rest: neither USER nor LOGNAME tells whose jobs they are".to_owned()));
+    };
+    let token = variable("SLURM_JWT");
+    let address = match address.strip_prefix("unix:").unwrap_or(address) {
+        path if path.contains('/') => RestAddress::Unix(path.into()),
+        place if token.is_some() => RestAddress::Tcp(place.to_owned()),
+        place => {
+            return Err(Error::Usage(format!(
+                "--rest {place}: a token is needed over TCP: export SLURM_JWT, which scontrol token prints"
+            )));
+        }
+    };
+    let token = token.map(|token| (user.clone(), token));
+    Ok(Arc::new(Rest::new(RestOptions { address, token, user, limit: LIMIT })))
 }
 
 impl NodeCapacity {
@@ -208,6 +230,7 @@ impl OnSlurm {
             begun.sbatch.clone_from(&now.sbatch);
         }
         begun.patience = now.patience.or(begun.patience);
+        begun.rest = now.rest.clone().or(begun.rest.take());
         begun.outage = now.outage.or(begun.outage);
         Ok(self)
     }
@@ -269,7 +292,7 @@ impl OnSlurm {
         options.submit_options.clone_from(&flags.sbatch);
         options.patience = seconds(flags.patience).unwrap_or(options.patience);
         options.outage_limit = seconds(flags.outage).unwrap_or(options.outage_limit);
-        let executor = SlurmExecutor::new(connect(), options, cluster.clone())?;
+        let executor = SlurmExecutor::new(connect(flags)?, options, cluster.clone())?;
         let handle = executor.handle();
         Ok((executor, handle))
     }

@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -43,7 +43,7 @@ pub(crate) struct Spans {
     dropped: Arc<AtomicU64>,
 }
 
-/// Sends what is left when it is dropped.
+/// Sends what is left when it is dropped, within [`PATIENCE`].
 pub(crate) struct Exporter {
     queue: SyncSender<Message>,
     thread: Option<JoinHandle<()>>,
@@ -83,9 +83,20 @@ pub(crate) fn begin(url: &str) -> Result<(Spans, Exporter)> {
 
 impl Drop for Exporter {
     fn drop(&mut self) {
-        self.queue.send(Message::Stop).ok(); // an error says that the thread is gone
+        let end = Instant::now() + PATIENCE;
+        let mut stop = Message::Stop;
+        // A queue that stays full is that of a collector that hangs, and an error that of a thread that is gone.
+        while let Err(TrySendError::Full(unsent)) = self.queue.try_send(stop) {
+            if Instant::now() > end {
+                return;
+            }
+            stop = unsent;
+            std::thread::sleep(Duration::from_millis(10));
+        }
         if let Some(thread) = self.thread.take() {
-            thread.join().ok(); // an error says that it panicked
+            while !thread.is_finished() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(10));
+            }
         }
     }
 }

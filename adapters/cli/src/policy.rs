@@ -7,11 +7,12 @@ use mdts_core::{
     Bounds, Decisions, Instance, Objectives, Placer, Planner, Schedule, lower_bounds, objectives,
 };
 use mdts_dag::generate::seeded;
-use mdts_policies::mdts::{Mdts, MdtsRaw, Weights};
+use mdts_policies::mdts::{Experience, Mdts, MdtsRaw, Weights};
 use mdts_policies::{PolicyInfo, follow};
 
 use crate::error::{Error, Result};
 use crate::search::Trace;
+use crate::weights::LEARNED;
 
 /// A policy of the registry.
 ///
@@ -66,6 +67,26 @@ impl Policy {
             None => self.info.placer(seed),
             Some(Learned::Guarded(policy)) => Box::new(policy.raw().placer()),
             Some(Learned::Raw(policy)) => Box::new(policy.placer()),
+        }
+    }
+
+    /// Whether the policy can use what earlier runs have taught of nodes.
+    pub(crate) fn has_experience(&self) -> bool {
+        LEARNED.contains(&self.name())
+    }
+
+    /// The policy as a placer of a run on a clock on which everything takes `scale` times as long as the instance says. A
+    /// policy that can use them knows that, and what earlier runs have taught of nodes.
+    pub(crate) fn placer_of_run(&self, seed: u64, experience: Experience, scale: f64) -> Box<dyn Placer> {
+        let raw = match &self.learned {
+            Some(Learned::Guarded(policy)) => Some(policy.raw().clone()),
+            Some(Learned::Raw(policy)) => Some(policy.clone()),
+            None if self.has_experience() => Weights::shipped().ok().map(MdtsRaw::new),
+            None => None,
+        };
+        match raw {
+            Some(raw) => Box::new(raw.placer_with(experience).with_scale(scale)),
+            None => self.placer(seed),
         }
     }
 

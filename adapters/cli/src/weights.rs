@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::settings::Settings;
 
 /// The policies that have weights.
-const LEARNED: [&str; 2] = ["mdts", "mdts-raw"];
+pub(crate) const LEARNED: [&str; 2] = ["mdts", "mdts-raw"];
 
 /// The flag.
 #[derive(Debug, Clone, clap::Args)]

@@ -4,7 +4,7 @@
 //! answered, and the service must begin anew from what is recorded.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -461,7 +461,13 @@ fn answered<T: Serialize>((status, body): (u16, T)) -> Answer {
 
 /// Makes the journal's folder, which holds everybody's commands, so that no other user can read it.
 fn private(folder: &Path) -> Result<()> {
-    if folder.exists() {
+    if let Ok(known) = folder.metadata() {
+        if known.mode() & 0o077 != 0 {
+            tracing::warn!(
+                folder = %folder.display(),
+                "other users may read the journal's folder; chmod 700 keeps the commands of jobs to yourself"
+            );
+        }
         return Ok(());
     }
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{DEADLINE, DIAMOND, Outcome, Service, node, status, submit};
 use hyper::Method;
-use mdts_service::api::{Batch, BatchAnswer, Call, Place};
+use mdts_service::api::{Batch, BatchAnswer, Call, Place, TaskEvent, What};
 use mdts_service::client::{Client, Submission, blocking};
 use mdts_service::{Desk, Error, Listen, Options, Server, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -318,6 +318,97 @@ async fn answers_that_nobody_takes() -> Outcome {
     Ok(())
 }
 
+/// A job whose list of tasks is a megabyte.
+async fn long_names(client: &Client) -> Result<String, Error> {
+    let tasks: Vec<String> =
+        (0..1000).map(|i| format!("{{name: {i:03}{}, work: 1}}", "t".repeat(990))).collect();
+    submit(client, &format!("tasks: [{}]", tasks.join(", "))).await
+}
+
+#[tokio::test]
+async fn answers_that_many_do_not_take() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let job = long_names(&client).await?;
+    let request = format!("GET /v1/jobs/{job}/tasks HTTP/1.1\r\nHost: x\r\n\r\n");
+    let (mut streams, mut busy) = (Vec::new(), 0);
+    for _ in 0..200 {
+        let mut stream = UnixStream::connect(&service.socket).await?;
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = [0; 12];
+        tokio::time::timeout(DEADLINE, stream.read_exact(&mut answer)).await??;
+        match &answer {
+            b"HTTP/1.1 200" => {}
+            b"HTTP/1.1 503" => busy += 1,
+            other => panic!("{}", String::from_utf8_lossy(other)),
+        }
+        streams.push(stream);
+    }
+    assert!((20..120).contains(&busy), "{busy} of 200 megabytes are too many");
+    assert_eq!(client.job(&job).await?.tasks, 1000, "short answers need no room");
+    client.place(&job, &common::tasks(&[])).await?;
+    drop(streams);
+    let again = async {
+        while client
+            .send::<(), serde_json::Value>(Method::GET, &format!("/v1/jobs/{job}/tasks"), None, None)
+            .await
+            .is_err()
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, again).await?;
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn reasons_are_kept_within_limits() -> Outcome {
+    const TASKS: usize = 510;
+    let service = Service::start()?;
+    let client = service.client();
+    let (mut names, mut nodes) = (Vec::new(), std::collections::BTreeMap::new());
+    for i in 0..TASKS {
+        names.push(format!("{{name: t{i}, work: 1}}"));
+        nodes.insert(format!("m{i}"), node(1.0));
+    }
+    client.register_all(&mdts_service::api::Registration { nodes }).await?;
+    let job = submit(&client, &format!("tasks: [{}]", names.join(", "))).await?;
+    client.place(&job, &Place::default()).await?;
+    for part in [0..300, 300..TASKS] {
+        let failed = part.map(|i| TaskEvent {
+            reason: Some("x".repeat(3000)),
+            ..common::event(&format!("t{i}"), 1, What::Failed)
+        });
+        let told = client.events(&job, failed.collect()).await?;
+        assert!(told.results.iter().all(|heard| heard.accepted));
+    }
+    for (task, bytes) in [("t0", 2000), ("t499", 2000), ("t500", 100), ("t509", 100)] {
+        assert_eq!(client.task(&job, task).await?.failure.map(|reason| reason.len()), Some(bytes), "{task}");
+    }
+    service.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn times_per_node_count_for_every_node() -> Outcome {
+    let options = Options { most_bytes: 1 << 20, ..Options::default() };
+    let service = Service::with(tempfile::tempdir()?, "eft", Listen::default(), options)?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let tasks: Vec<String> = (0..500).map(|i| format!("{{name: t{i}, work: {{m: 1}}}}")).collect();
+    let graph = format!("tasks: [{}]", tasks.join(", "));
+    let first = submit(&client, &graph).await?;
+    client.cancel(&first).await?;
+    let nodes = (0..200).map(|i| (format!("m{i}"), node(1.0))).collect();
+    client.register_all(&mdts_service::api::Registration { nodes }).await?;
+    assert_eq!(status(submit(&client, &graph).await), 503, "500 times 201 numbers");
+    submit(&client, &graph.replace("{m: 1}", "1")).await?;
+    service.stop().await?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn texts_that_stand_for_more() -> Outcome {
     let listen = Listen { largest_graph: 2 << 20, ..Listen::default() };
@@ -351,10 +442,12 @@ async fn batches_are_bounded_and_count_once() -> Outcome {
         (0..1000).map(|i| format!("{{name: {}{i}, work: 1}}", "t".repeat(200))).collect();
     let job = submit(&client, &format!("tasks: [{}]", tasks.join(", "))).await?;
     let call = |method: &str, path: String| Call { method: method.into(), path, key: None, body: None };
+    let many = vec![call("GET", "/v1/jobs".to_owned()); 1001];
+    assert_eq!(status(client.batch(&Batch { calls: many }).await), 422);
     let calls = vec![call("GET", format!("/v1/jobs/{job}/tasks")); 400];
     let body = serde_json::to_vec(&Batch { calls })?;
-    let (status, answer) = client.exchange(&Method::POST, "/v1/batch", body.into(), None).await?;
-    assert!(status == 200 && answer.len() < 20 << 20, "{status}, {} bytes", answer.len());
+    let (code, answer) = client.exchange(&Method::POST, "/v1/batch", body.into(), None).await?;
+    assert!(code == 200 && answer.len() < 20 << 20, "{code}, {} bytes", answer.len());
     let answers = serde_json::from_slice::<BatchAnswer>(&answer)?.answers;
     let refused = answers.iter().filter(|answer| answer.status == 413).count();
     assert!((1..400).contains(&refused) && answers.len() == 400, "{refused}");

@@ -113,7 +113,7 @@ async fn two_clients_share_fairly_where_the_policy_keeps_tasks_back() -> Outcome
     shares_hold("mdts").await
 }
 
-/// The client is a process that waits for grants, which is a sign of life, until it is killed.
+/// The client is a process that asks for grants again and again, which is a sign of life, until it is killed.
 #[tokio::test]
 async fn a_client_that_is_killed_loses_its_nodes_within_its_lease() -> Outcome {
     let service = Service::start()?;
@@ -124,10 +124,10 @@ async fn a_client_that_is_killed_loses_its_nodes_within_its_lease() -> Outcome {
     client.place(&job, &Place::default()).await?;
     let other = submit(&client, DIAMOND).await?;
     client.place(&other, &Place::default()).await?;
-    let mut process = tokio::process::Command::new("curl")
-        .args(["-sS", "--unix-socket"])
-        .arg(&service.socket)
-        .arg(format!("http://mdts/v1/jobs/{job}/grants?after=1&wait=60"))
+    let url = format!("http://mdts/v1/jobs/{job}/grants?after=1&wait=60");
+    let mut process = tokio::process::Command::new("sh")
+        .args(["-c", &format!("while curl -sS --unix-socket \"$S\" '{url}' > /dev/null; do :; done")])
+        .env("S", &service.socket)
         .kill_on_drop(true)
         .spawn()?;
     tokio::time::sleep(Duration::from_millis(2500)).await;
@@ -138,12 +138,36 @@ async fn a_client_that_is_killed_loses_its_nodes_within_its_lease() -> Outcome {
     let grants = tokio::time::timeout(DEADLINE, client.grants(&other, 0, 25.0)).await??.grants;
     let took = killed.elapsed();
     assert_eq!(started(&grants), [("a".to_owned(), 1, "m".to_owned(), true)]);
-    // The lease of a second begins with the last sign of life, of which there is one a second; leases are looked after five
-    // times a second, and this machine may have more to do.
+    // The lease of a second begins with the last request; leases are looked after five times a second, and this machine may have more
+    // to do.
     assert!(took < Duration::from_secs(6), "{took:?}");
     assert_eq!(client.job(&job).await?.state, JobState::Lapsed);
     let lost = client.grants(&job, 1, 0.0).await?.grants;
     assert_eq!(started(&lost), [("a".to_owned(), 1, "m".to_owned(), false)]);
+    service.stop().await?;
+    Ok(())
+}
+
+/// The host of a client has died: its connection is open, and a request of it waits.
+#[tokio::test]
+async fn who_waits_is_not_alive_beyond_the_lease() -> Outcome {
+    let service = Service::start()?;
+    let client = service.client();
+    client.register("m", &node(1.0)).await?;
+    let how = Submission { lease_seconds: Some(2.0), ..Submission::default() };
+    let job = client.submit(DIAMOND, &how).await?.id;
+    client.place(&job, &Place::default()).await?;
+    let mut stream = tokio::net::UnixStream::connect(&service.socket).await?;
+    let request = format!("GET /v1/jobs/{job}/grants?after=1&wait=60 HTTP/1.1\r\nHost: x\r\n\r\n");
+    tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await?;
+    let lapses = async {
+        while client.job(&job).await?.state != JobState::Lapsed {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok::<_, mdts_service::Error>(())
+    };
+    tokio::time::timeout(Duration::from_secs(20), lapses).await??;
+    drop(stream);
     service.stop().await?;
     Ok(())
 }

@@ -50,12 +50,12 @@ pub async fn discover(
             if left_out.is_empty() { "it has none at all".to_owned() } else { left_out.join(", ") }
         )));
     }
-    let cluster = match given {
-        Some(given) => fill(given, &own, &partition.name)?,
-        None => {
-            let nodes = usable.iter().map(|node| described(node)).collect::<Result<_>>()?;
-            Cluster::new(nodes, Network::uniform(Link::INSTANT), SlotModel::Resources).map_err(of_core)?
-        }
+    let cluster = if let Some(given) = given {
+        fill(given, &own, &partition.name)?
+    } else {
+        let nodes = usable.iter().map(|node| described(node)).collect::<Result<_>>()?;
+        let network = Network::uniform(Link::INSTANT);
+        Cluster::new(nodes, network, SlotModel::Resources).map_err(|error| of_core(&error))?
     };
     let has_default = partition.memory_per_cpu_mib.is_some() || partition.memory_per_node_mib.is_some();
     let memory_per_core_mib = if has_default || has_default_memory(&slurm.config().await?) {
@@ -144,10 +144,10 @@ fn fill(given: &Cluster, own: &[&NodeRecord], partition: &str) -> Result<Cluster
         node.capacity = capacity(find(&node.name)?);
         Some(node)
     });
-    Cluster::new(nodes.collect(), given.network().clone(), given.slots()).map_err(of_core)
+    Cluster::new(nodes.collect(), given.network().clone(), given.slots()).map_err(|error| of_core(&error))
 }
 
-fn of_core(error: mdts_core::Error) -> Error {
+fn of_core(error: &mdts_core::Error) -> Error {
     Error::Usage(error.to_string())
 }
 

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::log::unreadable;
@@ -165,12 +166,13 @@ struct FileStorage {
     syncer: Option<Syncer>,
     durability: Durability,
     /// The folder has a new name that may not be on disk.
-    is_name_unsynced: bool,
+    is_name_unsynced: Arc<AtomicBool>,
 }
 
 impl FileStorage {
     fn new(folder: Folder, durability: Durability) -> io::Result<Self> {
-        let mut storage = Self { folder, file: None, syncer: None, durability, is_name_unsynced: false };
+        let mut storage =
+            Self { folder, file: None, syncer: None, durability, is_name_unsynced: Arc::default() };
         if storage.folder.has_journal() {
             let file = OpenOptions::new().append(true).open(storage.path())?;
             storage.hold(Arc::new(file))?;
@@ -204,16 +206,17 @@ impl Storage for FileStorage {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        if self.is_name_unsynced {
-            File::open(&self.folder.path)?.sync_all()?;
-            self.is_name_unsynced = false;
-        }
+        sync_name(&self.folder.path, &self.is_name_unsynced)?;
         self.file()?.sync_data()
     }
 
     fn syncing(&self) -> io::Result<Syncing> {
         let file = self.file.clone().ok_or(io::ErrorKind::NotFound)?;
-        Ok(Arc::new(move || file.sync_data()))
+        let (folder, is_unsynced) = (self.folder.path.clone(), self.is_name_unsynced.clone());
+        Ok(Arc::new(move || {
+            sync_name(&folder, &is_unsynced)?;
+            file.sync_data()
+        }))
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
@@ -234,8 +237,8 @@ impl Storage for FileStorage {
         match write_new() {
             Ok(file) => {
                 // The new name is on disk when the folder is; what was under it before is gone in any case.
-                self.is_name_unsynced =
-                    File::open(&self.folder.path).and_then(|folder| folder.sync_all()).is_err();
+                self.is_name_unsynced.store(true, Ordering::Release);
+                sync_name(&self.folder.path, &self.is_name_unsynced).ok(); // it is tried again with the next entries
                 self.hold(Arc::new(file))
             }
             Err(error) => {
@@ -248,4 +251,13 @@ impl Storage for FileStorage {
     fn read(&self) -> io::Result<Box<dyn Read + Send>> {
         Ok(Box::new(File::open(self.path())?))
     }
+}
+
+/// Makes a folder's new name for the journal last, if that is not done.
+fn sync_name(folder: &Path, is_unsynced: &AtomicBool) -> io::Result<()> {
+    if is_unsynced.load(Ordering::Acquire) {
+        File::open(folder)?.sync_all()?;
+        is_unsynced.store(false, Ordering::Release);
+    }
+    Ok(())
 }

@@ -113,7 +113,7 @@ impl<N: Network<Output = Heads>> ActorCritic<N> {
     /// [`Error::Setting`] if a setting makes no sense.
     pub fn new(network: N, config: ActorCriticConfig) -> Result<Self> {
         config.check()?;
-        let optimizer = Adam::new(network.params(), config.adam.clone());
+        let optimizer = Adam::new(network.params(), config.adam.clone())?;
         Ok(Self { network, optimizer, config, updates: 0 })
     }
 

@@ -155,7 +155,7 @@ where
     pub fn new(network: N, target: N, config: DqnConfig) -> Result<Self> {
         config.check()?;
         target.params().copy_from(network.params())?;
-        let optimizer = Adam::new(network.params(), config.adam.clone());
+        let optimizer = Adam::new(network.params(), config.adam.clone())?;
         let replay = Replay::new(config.capacity, config.priorities.as_ref().map(|p| p.alpha))?;
         Ok(Self { network, target, optimizer, config, replay, windows: Vec::new(), updates: 0 })
     }

@@ -41,6 +41,39 @@ impl Default for AdamConfig {
     }
 }
 
+impl AdamConfig {
+    /// Checks all ranges.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] naming what is out of range.
+    pub fn check(&self) -> Result<()> {
+        let is_decay = |beta: f32| (0.0..1.0).contains(&beta);
+        let decay = "at least 0 and less than 1";
+        let rules = [
+            (is_decay(self.beta1), "beta1 of Adam", self.beta1, decay),
+            (is_decay(self.beta2), "beta2 of Adam", self.beta2, decay),
+            (
+                self.epsilon > 0.0 && self.epsilon.is_finite(),
+                "epsilon of Adam",
+                self.epsilon,
+                "a finite number above 0",
+            ),
+            (
+                self.weight_decay >= 0.0 && self.weight_decay.is_finite(),
+                "weight decay",
+                self.weight_decay,
+                "a finite number of at least 0",
+            ),
+        ];
+        match rules.into_iter().find(|rule| !rule.0) {
+            Some((_, what, found, expected)) => {
+                Err(Error::Setting { what, found: found.to_string(), expected })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// The optimizer with its moments.
 #[derive(Debug, Clone)]
 pub struct Adam {
@@ -57,10 +90,14 @@ struct Moments {
 
 impl Adam {
     /// An optimizer for these parameters.
-    pub fn new(params: &Params, config: AdamConfig) -> Self {
+    ///
+    /// # Errors
+    /// Those of [`AdamConfig::check`].
+    pub fn new(params: &Params, config: AdamConfig) -> Result<Self> {
+        config.check()?;
         let zeros = |count| Moments { first: vec![0.0; count], second: vec![0.0; count] };
         let moments = params.iter().map(|(_, var)| zeros(var.elem_count())).collect();
-        Self { config, steps: 0, moments }
+        Ok(Self { config, steps: 0, moments })
     }
 
     /// How many steps have been made.
@@ -255,7 +292,8 @@ mod tests {
     fn steps_follow_the_paper() {
         for decay in [0.0, 0.1] {
             let params = params(1.0);
-            let mut adam = Adam::new(&params, AdamConfig { weight_decay: decay, ..Default::default() });
+            let mut adam =
+                Adam::new(&params, AdamConfig { weight_decay: decay, ..Default::default() }).unwrap();
             let all = [[0.5, -2.0], [-0.25, 1.0], [3.0, 0.0], [0.1, 0.1]];
             for factors in all {
                 adam.step(&params, &gradients(&params, factors), 0.1).unwrap();
@@ -271,7 +309,7 @@ mod tests {
     fn clipped_gradients_are_scaled() {
         let (a, b) = (params(1.0), params(1.0));
         let (mut on_a, mut on_b) =
-            (Adam::new(&a, AdamConfig::default()), Adam::new(&b, AdamConfig::default()));
+            (Adam::new(&a, AdamConfig::default()).unwrap(), Adam::new(&b, AdamConfig::default()).unwrap());
         for _ in 0..2 {
             on_a.step(&a, &gradients(&a, [3.0, 4.0]).clip(1.0), 0.1).unwrap();
             on_b.step(&b, &gradients(&b, [0.6, 0.8]), 0.1).unwrap();
@@ -283,7 +321,7 @@ mod tests {
     #[test]
     fn moments_never_become_denormal() {
         let params = params(1.0);
-        let mut adam = Adam::new(&params, AdamConfig { beta2: 0.9, ..Default::default() });
+        let mut adam = Adam::new(&params, AdamConfig { beta2: 0.9, ..Default::default() }).unwrap();
         adam.step(&params, &gradients(&params, [1e-3, -1e-12]), 0.01).unwrap();
         let rest = gradients(&params, [0.0, 0.0]);
         for _ in 0..1500 {
@@ -298,7 +336,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_and_changes_nothing() {
         let params = params(1.0);
-        let mut adam = Adam::new(&params, AdamConfig::default());
+        let mut adam = Adam::new(&params, AdamConfig::default()).unwrap();
         assert!(adam.step(&params, &gradients(&params, [1.0, 1.0]), f64::NAN).is_err());
         let mut other = Params::default();
         let w = other.add("w", 2, 2, Init::Constant(1.0), &mut Rng::seed_from_u64(1)).unwrap();
@@ -310,15 +348,31 @@ mod tests {
     #[test]
     fn a_restored_optimizer_continues_exactly() {
         let (a, b) = (params(1.0), params(1.0));
-        let mut first = Adam::new(&a, AdamConfig::default());
+        let mut first = Adam::new(&a, AdamConfig::default()).unwrap();
         first.step(&a, &gradients(&a, [0.5, -2.0]), 0.1).unwrap();
         b.copy_from(&a).unwrap();
-        let mut second = Adam::new(&b, AdamConfig::default());
+        let mut second = Adam::new(&b, AdamConfig::default()).unwrap();
         second.restore(&first.state(&a).unwrap()).unwrap();
         first.step(&a, &gradients(&a, [1.0, 1.0]), 0.1).unwrap();
         second.step(&b, &gradients(&b, [1.0, 1.0]), 0.1).unwrap();
         assert_eq!(weights(&a), weights(&b));
         assert_eq!(second.steps(), 2);
         assert!(second.restore(&a).is_err());
+    }
+
+    #[test]
+    fn settings_out_of_range_are_named() {
+        let table = [
+            (AdamConfig { beta1: 1.0, ..Default::default() }, "beta1"),
+            (AdamConfig { beta2: -0.1, ..Default::default() }, "beta2"),
+            (AdamConfig { beta2: f32::NAN, ..Default::default() }, "beta2"),
+            (AdamConfig { epsilon: 0.0, ..Default::default() }, "epsilon"),
+            (AdamConfig { epsilon: f32::INFINITY, ..Default::default() }, "epsilon"),
+            (AdamConfig { weight_decay: -1.0, ..Default::default() }, "weight decay"),
+        ];
+        for (config, named) in table {
+            let text = Adam::new(&params(1.0), config).unwrap_err().to_string();
+            assert!(text.contains(named) && text.contains("expected"), "{text}");
+        }
     }
 }

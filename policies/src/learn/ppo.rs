@@ -62,7 +62,7 @@ impl<N: Network<Output = Heads>> Ppo<N> {
                 return Err(Error::Setting { what, found: "0".into(), expected: "at least 1" });
             }
         }
-        let optimizer = Adam::new(network.params(), config.common.adam.clone());
+        let optimizer = Adam::new(network.params(), config.common.adam.clone())?;
         Ok(Self { network, optimizer, config, updates: 0 })
     }
 

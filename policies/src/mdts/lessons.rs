@@ -10,10 +10,10 @@ use mdts_core::{Cluster, Instance, Link, Network, Node, Rng, SlotModel};
 use mdts_dag::{DataModel, FlatGraph, JobGraph, generate};
 use rand::Rng as _;
 
-/// A random cluster of 2 to `most` nodes: speeds over up to a factor of 16, and a third of them in racks between which the
+/// A random cluster of 1 to `most` nodes, any doubling as likely as another: speeds over up to a factor of 16, and a third of them in racks between which the
 /// network is slower.
 pub(crate) fn cluster(most: usize, rng: &mut Rng) -> mdts_core::Result<Cluster> {
-    let count = (2.0 * (most as f64 / 2.0).powf(rng.random::<f64>())).round().max(1.0) as usize;
+    let count = (most as f64).powf(rng.random()).round().max(1.0) as usize;
     let range = rng.random_range(0.0..2.0_f64);
     let speed = |rng: &mut Rng| 2.0_f64.powf(rng.random_range(-1.0..=1.0) * range);
     let nodes = (0..count).map(|i| Node::new(format!("n{i}")).speed(speed(rng))).collect();
@@ -94,13 +94,13 @@ pub(crate) fn instance(nodes: usize, graphs: &[Arc<FlatGraph>], rng: &mut Rng) -
     Instance::new(graph, cluster.into(), DataModel::Edges).ok().map(Arc::new)
 }
 
-/// The same for runs, on up to twice as many nodes.
+/// The same for runs.
 pub(crate) fn run(nodes: usize, graphs: &[Arc<FlatGraph>], rng: &mut Rng) -> Option<Arc<Instance>> {
     let graph = match known(graphs, rng) {
         Some(graph) => graph,
         None => workflow(rng)?.freeze().into(),
     };
-    let cluster = cluster(2 * nodes, rng).ok()?;
+    let cluster = cluster(nodes, rng).ok()?;
     Instance::new(graph, cluster.into(), DataModel::Edges).ok().map(Arc::new)
 }
 

@@ -19,4 +19,4 @@ mod weights;
 pub use experience::Experience;
 pub use placer::Raw;
 pub use policy::{Mdts, MdtsRaw};
-pub use weights::{Training, Weights, save};
+pub use weights::{Probe, Training, Weights, save};

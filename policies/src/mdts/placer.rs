@@ -52,6 +52,16 @@ impl Raw {
         Self(Placing::new(scorer, experience, ()))
     }
 
+    /// Tells that everything, the travel of data too, takes so many seconds of the clock per second of the instance, as
+    /// in an emulation. Without effect if it is not a number above 0.
+    #[must_use]
+    pub fn with_scale(mut self, scale: f64) -> Self {
+        if scale > 0.0 && scale.is_finite() {
+            self.0.scale = scale;
+        }
+        self
+    }
+
     /// What was learnt of nodes.
     pub fn experience(&self) -> &Experience {
         &self.0.experience
@@ -85,6 +95,8 @@ pub(crate) struct Placing<O> {
     scorer: Arc<Scorer>,
     observer: O,
     experience: Experience,
+    /// Runs observed.
+    observed: u64,
     jobs: FxHashMap<JobId, Running>,
     /// Tasks that were placed and have not been seen to end.
     open: Vec<(JobId, TaskId)>,
@@ -98,12 +110,18 @@ pub(crate) struct Placing<O> {
     starts: Vec<f64>,
     live: Vec<[f32; LIVE]>,
     row: Vec<f32>,
+    /// Seconds of the clock per second of the instance.
+    scale: f64,
+    /// By node, by how many seconds of the clock its tasks end later than the engine believes.
+    late: Vec<f64>,
 }
 
 /// A job that runs.
 struct Running {
     job: Job,
     placed: usize,
+    /// Runs that were observed when it learnt last.
+    learnt: u64,
 }
 
 impl<O> std::fmt::Debug for Placing<O> {
@@ -112,9 +130,25 @@ impl<O> std::fmt::Debug for Placing<O> {
     }
 }
 
+/// The step in seconds of the instance, from now on.
 struct Now<'s, 'a> {
     step: &'s Step<'a>,
     placed: usize,
+    /// Seconds of the clock that a second of the instance takes, if a task runs, and if data travels.
+    pace: f64,
+    scale: f64,
+    /// By node, by how many seconds of the clock tasks end later than the engine believes.
+    late: &'s [f64],
+}
+
+impl Now<'_, '_> {
+    fn available(&self, task: TaskId, node: NodeId) -> f64 {
+        let (now, available) = (self.step.now(), self.step.available(task, node));
+        // Where there is room now, it does not matter when others end.
+        let has_room = available <= now && self.step.instance().slots() == SlotModel::Resources;
+        let late = if has_room { 0.0 } else { self.late[node.index()] };
+        ((available - now + late) / self.pace).max(0.0)
+    }
 }
 
 impl View for Now<'_, '_> {
@@ -122,26 +156,33 @@ impl View for Now<'_, '_> {
         self.step.instance()
     }
     fn now(&self) -> f64 {
-        self.step.now()
+        0.0
     }
     fn gather(&self, task: TaskId, arrival: &mut Arrival) {
-        self.step.gather(task, arrival);
+        let now = self.step.now();
+        arrival.gather(self.step.instance(), task, |parent| {
+            let ago = self.step.times(parent).map_or(0.0, |(_, finish)| finish - now);
+            (self.step.node_of(parent).unwrap_or_default(), ago / self.scale)
+        });
+    }
+    fn arrives(&self, arrival: &Arrival, node: NodeId) -> f64 {
+        arrival.at(node) * (self.scale / self.pace)
     }
     fn is_alive(&self, node: NodeId) -> bool {
         self.step.is_alive(node)
     }
     fn start(&self, task: TaskId, node: NodeId, ready: f64) -> f64 {
-        self.step.available(task, node).max(ready)
+        self.available(task, node).max(ready)
     }
     fn free(&self, task: TaskId, node: NodeId, _: f64) -> f64 {
-        self.step.available(task, node).max(self.step.now())
+        self.available(task, node)
     }
     fn progress(&self) -> f64 {
         // Tasks that are repeated count again.
         (self.placed as f64 / self.step.instance().tasks().max(1) as f64).min(1.0)
     }
     fn horizon(&self) -> f64 {
-        self.step.now()
+        0.0
     }
     fn is_plan(&self) -> bool {
         false
@@ -154,6 +195,7 @@ impl<O: Observer> Placing<O> {
             scorer,
             observer,
             experience,
+            observed: 0,
             jobs: FxHashMap::default(),
             open: Vec::new(),
             situation: Situation::default(),
@@ -165,34 +207,65 @@ impl<O: Observer> Placing<O> {
             starts: Vec::new(),
             live: Vec::new(),
             row: Vec::new(),
+            scale: 1.0,
+            late: Vec::new(),
         }
     }
 
     /// Takes note of the tasks of this job that have ended.
     fn observe(&mut self, step: &Step<'_>) {
         let instance = step.instance();
-        let mut learnt = false;
-        let experience = &mut self.experience;
-        self.open.retain(|&(job, task)| {
-            if job != step.job() || matches!(step.phase(task), Phase::Running | Phase::Ready) {
+        let Self { experience, scale, observed, open, .. } = self;
+        open.retain(|&(job, task)| {
+            if job != step.job() {
+                return true;
+            }
+            if task.index() >= instance.tasks() {
+                return false; // recalled from somewhere else
+            }
+            if matches!(step.phase(task), Phase::Running | Phase::Ready) {
                 return true;
             }
             if let (Phase::Done, Some(node), Some((start, finish))) =
                 (step.phase(task), step.node_of(task), step.times(task))
             {
-                let expected = instance.exec(task, node);
+                let expected = instance.exec(task, node) * *scale;
                 let kind = &instance.graph().kinds()[instance.graph().kind(task).index()];
-                // What ran as expected confirms, but changes nothing.
-                let surprise = (finish - start - expected).abs() > 1e-9 * expected;
-                learnt |= surprise;
-                if surprise || !experience.is_empty() {
-                    experience.observe(kind, node, expected, finish - start);
-                }
+                // As exactly as the clock tells.
+                let exact = 1e-9 * expected + 4.0 * f64::EPSILON * finish.abs();
+                let took = finish - start;
+                let took = if (took - expected).abs() > exact { took } else { expected };
+                experience.observe(kind, node, expected, took);
+                *observed += 1;
             }
             false
         });
-        if learnt && let Some(running) = self.jobs.get_mut(&step.job()) {
-            running.job.learn(experience, instance.nodes());
+    }
+
+    /// Takes over what was learnt since the job was looked at last, and by how many seconds of the clock each node's tasks
+    /// of this job end later than the engine believes.
+    fn learn(&mut self, step: &Step<'_>) {
+        let (instance, now) = (step.instance(), step.now());
+        self.late.clear();
+        self.late.resize(instance.nodes(), 0.0);
+        let Some(Running { job, learnt, .. }) = self.jobs.get_mut(&step.job()) else { return };
+        if *learnt != self.observed {
+            job.learn(&self.experience, instance.nodes());
+            *learnt = self.observed;
+        }
+        for &(_, task) in self.open.iter().filter(|(of, _)| *of == step.job()) {
+            let Some(node) = step.node_of(task) else { continue };
+            let factor =
+                self.scale * job.pace * job.factor(instance.graph().kind(task), node, instance.nodes());
+            let late = match step.times(task) {
+                Some((start, finish)) => {
+                    let end = if factor == 1.0 { finish } else { start + (finish - start) * factor };
+                    // What should have ended is expected to take as long again as it is late.
+                    end.max(2.0 * now - end) - finish.max(now)
+                }
+                None => instance.exec(task, node) * (factor - 1.0),
+            };
+            self.late[node.index()] += occupied(instance, task, node, late);
         }
     }
 
@@ -271,11 +344,14 @@ impl<O: Observer> Placer for Placing<O> {
             self.jobs.retain(|job, _| !step.is_over(*job));
             self.open.retain(|(job, _)| !step.is_over(*job));
             let job = Job::new(instance, &self.experience);
-            self.jobs.insert(step.job(), Running { job, placed: placed(step) });
+            self.jobs.insert(step.job(), Running { job, placed: placed(step), learnt: self.observed });
         }
+        self.learn(step);
         self.fill_window(step, free);
-        let Some(Running { job, placed }) = self.jobs.get(&step.job()) else { return Ok(()) };
-        self.situation.look(&Now { step, placed: *placed }, job, &self.window, &mut self.arrival);
+        let Some(Running { job, placed, .. }) = self.jobs.get(&step.job()) else { return Ok(()) };
+        let (scale, late) = (self.scale, &*self.late);
+        let now = Now { step, placed: *placed, pace: scale * job.pace, scale, late };
+        self.situation.look(&now, job, &self.window, &mut self.arrival);
         self.scorer.score(&self.situation, &mut self.scores);
         self.observer.looked(&self.situation);
         self.reserved.resize(instance.nodes(), Vec::new());
@@ -302,15 +378,22 @@ impl<O: Observer> Placer for Placing<O> {
     }
 
     fn recall(&mut self, memory: &[u8]) {
-        let read = serde_json::from_slice::<(String, Experience, Vec<(u32, u32)>)>(memory);
-        if let Some((_, experience, open)) = read.ok().filter(|(what, ..)| what == MEMORY) {
-            self.experience = experience;
-            self.open = open.into_iter().map(|(job, task)| (job.into(), task.into())).collect();
+        if !memory.starts_with(format!("[\"{MEMORY}\"").as_bytes()) {
+            return;
+        }
+        match serde_json::from_slice::<(String, Experience, Vec<(u32, u32)>)>(memory) {
+            Ok((_, experience, open)) => {
+                self.experience = experience;
+                self.observed += 1;
+                self.open = open.into_iter().map(|(job, task)| (job.into(), task.into())).collect();
+            }
+            Err(error) => tracing::warn!(%error, "what was learnt of nodes cannot be read and is forgotten"),
         }
     }
 }
 
-/// When a pair would begin, around what is reserved on the node (ascending).
+/// When a pair would begin, around what is reserved on the node (ascending). Times count from now, so what is lost to
+/// rounding does not depend on the clock.
 #[inline]
 fn begin(seen: &Situation, i: usize, node: usize, reserved: &[(f64, f64)]) -> f64 {
     let mut start = seen.start(i, node);
@@ -343,5 +426,65 @@ fn occupied(instance: &Instance, task: TaskId, node: NodeId, exec: f64) -> f64 {
             let share = instance.demand(task).first().zip(instance.capacity(node).first());
             exec * share.map_or(1.0, |(demand, capacity)| *demand as f64 / (*capacity).max(1) as f64)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mdts_core::sim::{Conditions, simulate};
+    use mdts_core::{Cluster, Rng};
+    use mdts_dag::{DataModel, JobGraph, Task};
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::mdts::network::PairNetwork;
+
+    fn raw() -> Raw {
+        let network = PairNetwork::new(&mut Rng::seed_from_u64(1)).unwrap();
+        Raw::new(Arc::new(Scorer::new(network.params()).unwrap()), Experience::default())
+    }
+
+    fn instance() -> Arc<Instance> {
+        let mut job = JobGraph::builder("three");
+        for i in 0..3 {
+            job.task(Task::new(format!("t{i}")).seconds(1.0)).unwrap();
+        }
+        let cluster = Cluster::identical(2, SlotModel::Exclusive).unwrap();
+        Arc::new(
+            Instance::new(job.build().unwrap().freeze().into(), cluster.into(), DataModel::Edges).unwrap(),
+        )
+    }
+
+    #[test]
+    fn what_was_learnt_is_known_again() {
+        let mut first = raw();
+        let conditions = Conditions { seed: 1, noise: 0.3, ..Conditions::default() };
+        simulate(&vec![(0.0, instance())], &mut first, &conditions).unwrap();
+        let mut second = raw();
+        second.recall(&first.memory());
+        assert!(!second.experience().is_empty());
+        assert_eq!(second.experience(), first.experience());
+        assert_eq!(second.memory(), first.memory());
+    }
+
+    #[test]
+    fn kept_bytes_that_make_no_sense_are_passed_over() {
+        let table = [
+            String::new(),
+            "another policy".into(),
+            r#"["mdts experience 1",{"kinds":{}}]"#.into(),
+            r#"["mdts experience 1",{"kinds":{"t":[{"logs":1e300,"count":2.0}]}},[]]"#.into(),
+            r#"["mdts experience 1",{"kinds":{"t":[{"logs":0.0,"count":-2.0}]}},[]]"#.into(),
+        ];
+        for text in table {
+            let mut raw = raw();
+            raw.recall(text.as_bytes());
+            assert!(raw.experience().is_empty(), "{text}");
+        }
+        // Tasks that the job does not have.
+        let mut raw = raw();
+        raw.recall(br#"["mdts experience 1",{"kinds":{}},[[0,4000000000],[0,2],[77,1]]]"#);
+        let trace = simulate(&vec![(0.0, instance())], &mut raw, &Conditions::default()).unwrap();
+        assert_eq!(trace.makespan(), 2.0);
     }
 }

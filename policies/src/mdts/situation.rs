@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use mdts_core::{Arrival, Instance, NodeId, SlotModel, remaining_paths};
-use mdts_dag::TaskId;
+use mdts_dag::{KindId, TaskId};
 
 use super::experience::Experience;
 use crate::list::rank;
@@ -37,8 +37,10 @@ pub(crate) struct Job {
     highest: f64,
     /// Seconds that follow every task on every node at least; empty for large jobs.
     behind: Vec<f64>,
-    /// Factors on run times, by kind and node; empty until something was learnt.
+    /// Factors on run times, by kind and node, beside the pace; empty until something was learnt.
     factors: Vec<f64>,
+    /// Seconds that a second of the instance takes.
+    pub(crate) pace: f64,
     kinds: Vec<Arc<str>>,
 }
 
@@ -51,6 +53,7 @@ impl Job {
             rank,
             behind: if small { remaining_paths(instance) } else { Vec::new() },
             factors: Vec::new(),
+            pace: 1.0,
             kinds: instance.graph().kinds().to_vec(),
         };
         job.learn(experience, instance.nodes());
@@ -60,19 +63,30 @@ impl Job {
     /// Takes over what was learnt.
     pub(crate) fn learn(&mut self, experience: &Experience, nodes: usize) {
         if !experience.is_empty() {
+            let estimate = experience.estimate();
+            self.pace = estimate.pace();
             self.factors.clear();
-            self.factors.extend(self.kinds.iter().flat_map(|kind| experience.factors(kind, nodes)));
+            self.factors.extend(self.kinds.iter().flat_map(|kind| estimate.factors(kind, nodes)));
         }
+    }
+
+    /// The factor on run times of a kind on a node, beside the pace.
+    pub(crate) fn factor(&self, kind: KindId, node: NodeId, nodes: usize) -> f64 {
+        self.factors.get(kind.index() * nodes + node.index()).copied().unwrap_or(1.0)
     }
 }
 
-/// The world at one step, in seconds.
+/// The world at one step, in seconds of the instance.
 pub(crate) trait View {
     fn instance(&self) -> &Instance;
     /// Nothing begins before this time.
     fn now(&self) -> f64;
-    /// When the data of a task is where.
+    /// When the data of a task is where, as [`View::arrives`] tells then.
     fn gather(&self, task: TaskId, arrival: &mut Arrival);
+    /// When all data of the task that was gathered for is on a node.
+    fn arrives(&self, arrival: &Arrival, node: NodeId) -> f64 {
+        arrival.at(node)
+    }
     /// Whether the node is there.
     fn is_alive(&self, node: NodeId) -> bool;
     /// The earliest start of the task on the node, not before `ready`.
@@ -137,6 +151,18 @@ fn signed(x: f64) -> f32 {
 }
 
 impl Situation {
+    /// Numbers between 0 and 1 of a run with so many tasks and nodes.
+    pub(crate) fn made_up(tasks: usize, nodes: usize) -> Self {
+        let numbers = |count: usize| (0..count).map(|i| ((i * 37) % 101) as f32 / 101.0).collect();
+        Self {
+            nodes,
+            task: numbers(tasks * PER_TASK),
+            node: numbers(nodes * PER_NODE),
+            pair: numbers(tasks * nodes * PER_PAIR),
+            ..Self::default()
+        }
+    }
+
     /// Looks at these tasks, by falling rank, and all nodes.
     pub(crate) fn look(&mut self, view: &impl View, job: &Job, tasks: &[TaskId], arrival: &mut Arrival) {
         let instance = view.instance();
@@ -150,7 +176,8 @@ impl Situation {
         self.describe_nodes();
         self.describe_pairs();
         let (k, n) = (self.tasks.len() as f64, self.nodes as f64);
-        let free = (0..self.nodes).filter(|node| self.free_at(0, *node) <= self.base).count() as f64;
+        let free: f64 =
+            (0..self.nodes).map(|node| self.room(node, |free| f64::from(u8::from(free <= self.base)))).sum();
         let sent: f64 = self.task.chunks_exact(PER_TASK).map(|t| f64::from(t[6])).sum();
         self.all = [
             squash(k / n),
@@ -191,7 +218,7 @@ impl Situation {
                 if !view.is_alive(node) {
                     self.exec[at] = f64::INFINITY;
                 }
-                self.arrive[at] = arrival.at(node).max(now);
+                self.arrive[at] = view.arrives(arrival, node).max(now);
                 if self.exec[at].is_finite() {
                     self.base = self.base.min(self.arrive[at]);
                     self.start[at] = view.start(task, node, self.arrive[at]);
@@ -218,6 +245,17 @@ impl Situation {
     #[inline]
     fn free_at(&self, i: usize, node: usize) -> f64 {
         self.free.get(if self.shared { i * self.nodes + node } else { node }).copied().unwrap_or(self.base)
+    }
+
+    /// The mean over tasks of a number of when the node has room for them; over those that can run there, if any can.
+    fn room(&self, node: usize, of: impl Fn(f64) -> f64) -> f64 {
+        if !self.shared {
+            return of(self.free_at(0, node));
+        }
+        let tasks = (0..self.tasks.len()).filter(|i| self.can_run(*i, node));
+        let (sum, count) =
+            tasks.fold((0.0, 0.0), |(sum, count), i| (sum + of(self.free_at(i, node)), count + 1.0));
+        if count > 0.0 { sum / count } else { of(self.base) }
     }
 
     /// When the data of a pair is there.
@@ -342,8 +380,9 @@ impl Situation {
                     here += f64::from(u8::from(self.arrive[at] <= of.arrive));
                 }
             }
+            let free = self.room(node, |free| free - self.base);
             self.node.extend([
-                signed((self.free_at(0, node) - self.base) / mean.max(f64::MIN_POSITIVE)),
+                signed(free / mean.max(f64::MIN_POSITIVE)),
                 squash(relative / all),
                 (best / all) as f32,
                 (here / all) as f32,
@@ -379,5 +418,74 @@ impl Situation {
                 ]);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mdts_core::{Cluster, Link, Network, Node};
+    use mdts_dag::{DataModel, JobGraph, Task};
+
+    use super::*;
+
+    /// Nodes on which tasks of one core begin at once, others in 8 seconds.
+    struct Crowded(Instance);
+
+    impl View for Crowded {
+        fn instance(&self) -> &Instance {
+            &self.0
+        }
+        fn now(&self) -> f64 {
+            0.0
+        }
+        fn gather(&self, task: TaskId, arrival: &mut Arrival) {
+            arrival.gather(&self.0, task, |_| (NodeId::default(), 0.0));
+        }
+        fn is_alive(&self, _: NodeId) -> bool {
+            true
+        }
+        fn start(&self, task: TaskId, node: NodeId, ready: f64) -> f64 {
+            self.free(task, node, ready).max(ready)
+        }
+        fn free(&self, task: TaskId, _: NodeId, _: f64) -> f64 {
+            if self.0.demand(task)[0] > 1000 { 8.0 } else { 0.0 }
+        }
+        fn progress(&self) -> f64 {
+            0.0
+        }
+        fn horizon(&self) -> f64 {
+            0.0
+        }
+        fn is_plan(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn shared_nodes_have_room_for_each_task_by_its_own_demand() {
+        let mut job = JobGraph::builder("job");
+        for (name, cores) in [("small", 1.0), ("large", 2.0), ("larger", 3.0)] {
+            job.task(Task::new(name).seconds(1.0).cores(cores)).unwrap();
+        }
+        // The last one fits on the second node only.
+        let nodes = vec![Node::new("a").cores(2.0), Node::new("b").cores(4.0)];
+        let network = Network::uniform(Link::INSTANT);
+        let cluster = Cluster::new(nodes, network, SlotModel::Resources).unwrap();
+        let instance =
+            Instance::new(job.build().unwrap().freeze().into(), cluster.into(), DataModel::Edges).unwrap();
+        let job = Job::new(&instance, &Experience::default());
+        let tasks: Vec<TaskId> = instance.graph().tasks().collect();
+        let mut numbers = Vec::new();
+        for order in [[0, 1, 2], [2, 1, 0]] {
+            let mut situation = Situation::default();
+            let tasks = order.map(|i| tasks[i]);
+            situation.look(&Crowded(instance.clone()), &job, &tasks, &mut Arrival::default());
+            let free = [0, 1].map(|node| situation.node[node * PER_NODE]);
+            assert_eq!(free, [signed(4.0), signed(16.0 / 3.0)]);
+            // Half of the tasks that fit on the one, a third of those on the other.
+            assert!((situation.all[3] - 5.0 / 12.0).abs() < 1e-6);
+            numbers.push(situation.all);
+        }
+        assert_eq!(numbers[0], numbers[1], "whichever comes first");
     }
 }

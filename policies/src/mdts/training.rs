@@ -24,7 +24,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{D, Device, Tensor};
 use mdts_core::Rng;
-use mdts_core::sim::Conditions;
 use mdts_dag::FlatGraph;
 use rand::{Rng as _, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -43,6 +42,8 @@ pub use state::State;
 
 /// Weight of the value's error beside the cost.
 const VALUE: f64 = 0.1;
+/// Of so many graphs that are given, one is only for validation.
+const HELD_OUT: usize = 5;
 
 /// How training goes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -88,11 +89,15 @@ pub struct Trainer {
     /// The running average of the weights: what acts and is kept.
     average: Params,
     round: u64,
+    /// By age, unlike [`crate::learn::Replay`], where what is drawn depends on all that was ever remembered: a resumed
+    /// training has the same lessons, but not those before them, and must draw the same.
     memory: VecDeque<Lesson>,
     /// The rounds from which the lessons in the memory are.
     taught: VecDeque<Taught>,
     curve: Vec<Report>,
+    /// All that were given, and those of them that are learnt from.
     graphs: Vec<Arc<FlatGraph>>,
+    learnt: Vec<Arc<FlatGraph>>,
     validation: Validation,
     /// The weights of the best plans.
     best: Option<Best>,
@@ -115,16 +120,21 @@ struct Taught {
 }
 
 impl Trainer {
-    /// A new network; half of the jobs to learn from are these graphs, if there are any.
+    /// A new network; half of the jobs to learn from are these graphs, if there are any. Every fifth graph is not learnt
+    /// from: it is for half of the jobs on which progress is measured.
     ///
     /// # Errors
     /// Those of [`TrainConfig::check`].
     pub fn new(config: TrainConfig, graphs: Vec<Arc<FlatGraph>>) -> Result<Self> {
         config.check()?;
         let network = PairNetwork::new(&mut Rng::seed_from_u64(config.seed))?;
-        let optimizer = Adam::new(network.params(), AdamConfig::default());
+        let optimizer = Adam::new(network.params(), AdamConfig::default())?;
         let average = network.params().snapshot()?;
-        let validation = Validation::new(config.trials, config.nodes);
+        let is_held_out = |i: usize| i % HELD_OUT == HELD_OUT - 1;
+        let numbered = || graphs.iter().cloned().enumerate();
+        let held_out: Vec<_> = numbered().filter(|(i, _)| is_held_out(*i)).map(|(_, graph)| graph).collect();
+        let learnt = numbered().filter(|(i, _)| !is_held_out(*i)).map(|(_, graph)| graph).collect();
+        let validation = Validation::new(config.trials, config.nodes, &held_out);
         Ok(Self {
             config,
             network,
@@ -135,6 +145,7 @@ impl Trainer {
             taught: VecDeque::new(),
             curve: Vec::new(),
             graphs,
+            learnt,
             validation,
             best: None,
             evolution: None,
@@ -225,7 +236,7 @@ impl Trainer {
         let teacher = state::flat(&self.average)?;
         let mut rng = generator(self.config.seed, self.round, 0);
         let (fresh, learnt) = std::thread::scope(|scope| {
-            let (config, graphs, round) = (&self.config, &self.graphs, self.round);
+            let (config, graphs, round) = (&self.config, &self.learnt, self.round);
             let teaching = scope.spawn({
                 let scorer = scorer.clone();
                 move || teach(config, graphs, round, &scorer, threads)
@@ -255,12 +266,12 @@ impl Trainer {
                 }
                 (self.memory, self.taught) = Default::default();
                 let scorer = Scorer::new(&self.average)?;
-                let evolution = none.insert(Evolution::new(scorer.run_head()));
+                let evolution = none.insert(Evolution::new(scorer.run_head())?);
                 (scorer, evolution)
             }
         };
         let generation = self.round - self.config.planning();
-        let cost = evolution.step((&self.config, generation), &self.graphs, &scorer, threads);
+        let cost = evolution.step((&self.config, generation), &self.learnt, &scorer, threads)?;
         network::set_run_head(&self.average, &evolution.average)?;
         self.round += 1;
         Ok(Report { gain: Some((1.0 - cost.exp()) * 100.0), ..self.report() })
@@ -347,8 +358,7 @@ fn lesson(
     }
     let conditions = lessons::conditions(rng);
     let before = if rng.random_bool(0.5) {
-        let earlier = Conditions { seed: conditions.seed, ..conditions.clone() };
-        teaching::experience(&instance, scorer, &earlier)
+        teaching::experience(&instance, scorer, &conditions)
     } else {
         Experience::default()
     };

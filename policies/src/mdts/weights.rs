@@ -7,8 +7,8 @@ use mdts_core::Rng;
 use rand::SeedableRng;
 use serde::{Deserialize, Serialize};
 
-use super::network::{PairNetwork, Scorer};
-use super::situation::FEATURES;
+use super::network::{PairNetwork, Scorer, Scores};
+use super::situation::{FEATURES, Situation};
 use super::training::{Report, TrainConfig};
 use crate::learn::{Checkpoint, Error, Header, Result, checkpoint};
 
@@ -82,4 +82,36 @@ impl Weights {
 pub fn save(path: &Path, trainer: &super::training::Trainer, training: &Training) -> Result<()> {
     let header = Header { features: FEATURES, config: training };
     checkpoint::save(path, &header, &[trainer.params()])
+}
+
+/// The network alone, on the features of one step that are made up: to measure what a call takes.
+///
+/// ```
+/// use mdts_policies::mdts::{Probe, Weights};
+/// let mut probe = Probe::new(&Weights::shipped()?, 64, 100);
+/// assert_eq!(probe.call().len(), 64 * 100);
+/// # Ok::<(), mdts_policies::learn::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Probe {
+    scorer: Arc<Scorer>,
+    seen: Situation,
+    scores: Scores,
+}
+
+impl Probe {
+    /// A step of so many ready tasks on so many nodes.
+    pub fn new(weights: &Weights, tasks: usize, nodes: usize) -> Self {
+        Self {
+            scorer: weights.scorer.clone(),
+            seen: Situation::made_up(tasks, nodes),
+            scores: Scores::default(),
+        }
+    }
+
+    /// Calls the network; the scores of all pairs, by task, without what depends on the choices of a step.
+    pub fn call(&mut self) -> &[f32] {
+        self.scorer.score(&self.seen, &mut self.scores);
+        &self.scores.fixed
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use mdts_dag::whole;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ const INSTANT: f64 = 1e-3;
 const LONGEST: f64 = 1e18;
 
 /// One task that ran.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sample {
     /// Samples of one run have the same number.
@@ -28,6 +29,19 @@ pub(super) struct Sample {
     /// On its node.
     pub(super) seconds: f64,
     pub(super) features: Features,
+    /// Where it ran, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) on: Option<Place>,
+}
+
+/// Where a task ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Place {
+    /// The name of the node.
+    pub(super) node: Arc<str>,
+    /// Seconds that the job expected there.
+    pub(super) expected: f64,
 }
 
 impl Sample {
@@ -139,6 +153,13 @@ fn check(kind: &str, sample: &Sample) -> Result<()> {
             value: sample.seconds,
         });
     }
+    if let Some(place) = sample.on.as_ref().filter(|place| !(0.0..=LONGEST).contains(&place.expected)) {
+        return Err(Error::BadNumber {
+            kind: kind.into(),
+            what: "expected run time in seconds",
+            value: place.expected,
+        });
+    }
     sample.features.check(kind)
 }
 
@@ -147,7 +168,8 @@ mod tests {
     use super::*;
 
     fn sample(run: u32, seconds: f64) -> Sample {
-        Sample { run, seconds, features: Features { input_bytes: 0.1 + 0.2, ..Features::default() } }
+        let features = Features { input_bytes: 0.1 + 0.2, ..Features::default() };
+        Sample { run, seconds, features, on: None }
     }
 
     fn history() -> History {
@@ -155,6 +177,8 @@ mod tests {
         for (kind, run, seconds) in [("a", 1, 1.0 / 3.0), ("b", 1, 0.0), ("a", 2, 1e17 + 0.1)] {
             history.add(kind, sample(run, seconds)).unwrap();
         }
+        let place = Place { node: "m0".into(), expected: 0.25 };
+        history.add("c", Sample { on: Some(place), ..sample(2, 2.0) }).unwrap();
         history
     }
 
@@ -188,6 +212,7 @@ mod tests {
             ("\"gpus\"", "\"tpus\"", "columns"),
             ("\"seconds\":0.0", "\"seconds\":-1.0", "'b': run time in seconds is -1"),
             ("\"seconds\":0.0", "\"seconds\":null", "null"),
+            ("\"expected\":0.25", "\"expected\":-2.0", "'c': expected run time in seconds is -2"),
             ("\"seconds\":0.0", "\"seconds\":1e999", "number out of range"),
         ];
         for (from, to, message) in table {
@@ -213,7 +238,7 @@ mod tests {
     fn seconds_and_targets_belong_together() {
         for (time, speed) in [(0.0, 1.0), (0.001, 2.0), (3.0, 0.5), (1e6, 4.0)] {
             let features = Features { speed, ..Features::default() };
-            let target = Sample { run: 0, seconds: time, features }.target();
+            let target = Sample { run: 0, seconds: time, features, on: None }.target();
             assert!((seconds(target, speed) - time).abs() <= 1e-9 * time + 1e-12, "{time}");
         }
     }

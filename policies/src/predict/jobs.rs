@@ -4,6 +4,7 @@ use mdts_core::Cluster;
 use mdts_core::runner::{RunReport, TaskOutcome};
 use mdts_dag::{JobGraph, Work};
 
+use super::history::Place;
 use super::{Features, Predictor, Result, Source};
 
 /// A job whose run times are all known or predicted.
@@ -83,10 +84,19 @@ impl Predictor {
         let mut learnt = 0;
         for ((task, features), ran) in job.tasks().zip(Features::of_job(job)).zip(&report.tasks) {
             if let (TaskOutcome::Succeeded, Some(node)) = (&ran.outcome, ran.node) {
-                let features = features.on(cluster.node(node), &task.kind);
+                let node = cluster.node(node);
+                let features = features.on(node, &task.kind);
                 // What a task ran while no process was at the run is in what its own process told alone.
                 let seconds = ran.usage.map_or(ran.finish - ran.start, |usage| usage.seconds);
-                self.observe(&task.kind, features, seconds.max(0.0))?;
+                let expected = match &task.work {
+                    Work::Seconds(seconds) => Some(seconds / features.speed),
+                    Work::PerNode(times) => {
+                        times.iter().find(|(name, _)| **name == *node.name).map(|(_, t)| *t)
+                    }
+                    Work::Unknown => None,
+                };
+                let place = expected.map(|expected| Place { node: node.name.as_str().into(), expected });
+                self.observe_on(&task.kind, features, seconds.max(0.0), place)?;
                 learnt += 1;
             }
         }

@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use mdts_core::Rng;
+use mdts_core::{Cluster, NodeId, Rng};
 use mdts_dag::generate::seeded;
 use ndarray::{Array2, ArrayView1};
 use serde::Serialize;
 
 use super::features::{COLUMNS, Features, View};
-use super::history::{History, Sample, seconds};
+use super::history::{History, Place, Sample, seconds};
 use super::model::{Choice, Method, Samples};
 use super::stem::stem;
 use super::types::Types;
 use super::{Error, Result};
+use crate::mdts::Experience;
 
 /// Fewest samples for a type of its own.
 const FEWEST: usize = 3;
@@ -196,9 +197,46 @@ impl Predictor {
     /// # Errors
     /// [`Error::BadNumber`] if a number is NaN, infinite or negative; nothing is learnt then.
     pub fn observe(&mut self, kind: &str, features: Features, seconds: f64) -> Result<()> {
-        self.history.add(kind, Sample { run: self.history.runs, seconds, features })?;
+        self.observe_on(kind, features, seconds, None)
+    }
+
+    /// The same, with where it ran if that is known.
+    pub(super) fn observe_on(
+        &mut self,
+        kind: &str,
+        features: Features,
+        seconds: f64,
+        on: Option<Place>,
+    ) -> Result<()> {
+        self.history.add(kind, Sample { run: self.history.runs, seconds, features, on })?;
         self.count(kind, 1);
         Ok(())
+    }
+
+    /// What the learned policy can know of these nodes from runs that [`Predictor::learn_run`] learnt: by how much each of
+    /// them is slower or faster with which kind of task than was expected there. Nodes are known by their names.
+    ///
+    /// ```
+    /// # use mdts_core::{Cluster, SlotModel};
+    /// # use mdts_policies::predict::Predictor;
+    /// let cluster = Cluster::identical(2, SlotModel::Exclusive)?;
+    /// assert!(Predictor::new(0).experience(&cluster).is_empty());
+    /// # Ok::<(), mdts_core::Error>(())
+    /// ```
+    pub fn experience(&self, cluster: &Cluster) -> Experience {
+        let ids: BTreeMap<&str, NodeId> =
+            cluster.node_ids().map(|id| (cluster.node(id).name.as_str(), id)).collect();
+        let mut experience = Experience::default();
+        for (kind, samples) in &self.history.kinds {
+            for sample in samples {
+                if let Some(place) = &sample.on
+                    && let Some(&node) = ids.get(&*place.node)
+                {
+                    experience.observe(kind, node, place.expected, sample.seconds);
+                }
+            }
+        }
+        experience
     }
 
     /// Predicts a run time on the node that the features name. The first call for a type fits its models.

@@ -87,6 +87,62 @@ fn emulation_follows_the_plan_at_its_scale() {
     assert!(called.stderr.contains("4 of 4 tasks"), "{}", called.stderr);
 }
 
+/// The node that a task of a recorded run ran on.
+fn node_of(folder: &Folder, journal: &str, task: &str) -> String {
+    let status = folder.json(&["status", "--journal", journal, task, "--json"]);
+    status["latest"]["node"].as_str().expect("a node").to_owned()
+}
+
+/// What runs faster than stated on one node does so on all: nobody waits for that node.
+#[test]
+fn the_learned_policy_knows_that_an_emulation_is_fast() {
+    let folder = Folder::new();
+    folder.write("four.toml", "[[node]]\nname = \"m\"\ncount = 4\n").write(
+        "flow.yaml",
+        r"
+tasks:
+  - {name: root, kind: work, work: 1}
+  - {name: a, kind: work, work: 1, after: [root]}
+  - {name: b, kind: work, work: 1, after: [root]}
+  - {name: c, kind: work, work: 1, after: [root]}
+  - {name: d, kind: work, work: 1, after: [root]}
+",
+    );
+    for policy in ["mdts-raw", "mdts"] {
+        let run = ["run", "flow.yaml", "--cluster", "four.toml", "--emulate", "0.05", "--policy", policy];
+        folder.json(&[&run[..], &["--journal", policy, "--json"]].concat());
+        let mut nodes = ["a", "b", "c", "d"].map(|task| node_of(&folder, policy, task));
+        nodes.sort_unstable();
+        assert_eq!(nodes, ["m-0", "m-1", "m-2", "m-3"]);
+    }
+}
+
+/// One of two equal nodes is slow, which only an earlier run can tell.
+#[test]
+fn the_learned_policy_begins_with_what_the_history_tells_of_nodes() {
+    let folder = Folder::new();
+    let command = "command: [sh, -c, '[ $MDTS_NODE = m-1 ] || sleep 0.5']";
+    folder
+        .write("two.toml", "[[node]]\nname = \"m\"\ncount = 2\n")
+        .write("one.yaml", format!("tasks:\n  - {{name: x, kind: work, work: 0.2, {command}}}\n"))
+        .write(
+            "both.yaml",
+            format!(
+                "tasks:\n  - {{name: x, kind: work, work: 0.2, {command}}}\n  - {{name: y, kind: work, work: 0.2, \
+                 {command}}}\n"
+            ),
+        );
+    let run = |dag, more: &[&str]| {
+        let base = ["run", dag, "--cluster", "two.toml", "--policy", "mdts-raw", "--json"];
+        folder.json(&[&base[..], more].concat());
+    };
+    run("both.yaml", &["--history", "h.json"]);
+    run("one.yaml", &["--journal", "without"]);
+    run("one.yaml", &["--journal", "with", "--history", "h.json"]);
+    assert_eq!(node_of(&folder, "without", "x"), "m-0", "the first of equals");
+    assert_eq!(node_of(&folder, "with", "x"), "m-1");
+}
+
 #[test]
 fn one_interrupt_drains_and_two_cancel() {
     let folder = Folder::new();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{Called, Folder, assert_keys, diamond};
 
 /// Rounds of a few milliseconds.
-const TINY: &str = "imitation = 0\nsearch = 50\ngenerations = 0\ntrials = 10\njobs = 2\nupdates = 1\nbatch = 8\nmemory = 60\nnodes = 3\n";
+const TINY: &str = "imitation = 0\nsearch = 50\ngenerations = 0\ntrials = 10\njobs = 2\nupdates = 1\nbatch = 8\nmemory = 60\nnodes = 8\n";
 const DEADLINE: Duration = Duration::from_mins(2);
 
 fn folder(rounds: u32) -> Folder {
@@ -175,6 +175,11 @@ fn ctrl_c_ends_after_the_round_with_everything_saved() {
     assert_whole(&folder, &folder.path("w.st"));
     refused(&folder, &["train", "w.st", "--resume", "--seed", "9"], &["'seed'", "found 9, expected 1"]);
     refused(&folder, &["train", "w.st", "--resume", "--jobs", "diamond.yaml"], &["graphs", "--jobs"]);
+    refused(
+        &folder,
+        &["train", "w.st", "--resume", "--measure", "7"],
+        &["'measure'", "found 7, expected 20"],
+    );
 }
 
 #[test]

@@ -10,13 +10,14 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
     let plain = || vec![Task::new("a", &[], "true")];
     let wide = vec![Task::new("wide", &[], "true").with("cores", 9999)];
     let strange = vec![Task::new("a", &[], "true").with("resources", serde_json::json!({"unicorn": 1}))];
-    let table: [(Vec<Task>, &[&str], &[&str]); 8] = [
+    let table: [(Vec<Task>, &[&str], &[&str]); 9] = [
         (plain(), &["--partition", "nowhere"], &["nowhere", "main", "closed"]),
         (plain(), &["--partition", "closed"], &["closed", "not up"]),
         (plain(), &["--cluster", "cluster.toml"], &["stranger", "fast"]),
         (wide, &[], &["wide", "Slurm's partition main"]),
         (strange, &[], &["unicorn"]),
         (plain(), &["--emulate", "1"], &["--emulate"]),
+        (plain(), &["--rest", "localhost:1"], &["token", "SLURM_JWT"]),
         (plain(), &["--pin"], &["--pin", "--on local"]),
         (plain(), &["--sbatch=--no-such-option"], &["no-such-option"]),
     ];

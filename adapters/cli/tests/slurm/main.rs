@@ -31,6 +31,14 @@ fn disturbed() -> Option<(&'static SlurmCluster, MutexGuard<'static, ()>)> {
     static ONE: Mutex<()> = Mutex::new(());
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let cluster = CLUSTER.get_or_init(|| SlurmCluster::start("disturbed", &[])).as_ref()?;
+    for node in ["fast", "middle", "slow", "big"] {
+        // It may be in service; that is an error then.
+        cluster
+            .command("scontrol")
+            .args(["update", &format!("NodeName={node}"), "State=RESUME"])
+            .output()
+            .ok();
+    }
     Some((cluster, guard))
 }
 

@@ -6,7 +6,7 @@
 mod event;
 mod job;
 mod node;
-mod object;
+pub(crate) mod object;
 mod place;
 mod problem;
 mod whole;

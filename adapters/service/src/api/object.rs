@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// A value that is written as an object.
 struct Object<T>(T);
@@ -36,6 +36,34 @@ pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 ) -> Result<Vec<T>, D::Error> {
     let list = Vec::<Object<T>>::deserialize(deserializer)?;
     Ok(list.into_iter().map(|object| object.0).collect())
+}
+
+/// The first objects of a list, `most` of them.
+pub(crate) fn first<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+    most: usize,
+) -> Result<Vec<T>, D::Error> {
+    struct First<T>(usize, PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for First<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of objects")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+            let mut found = Vec::new();
+            while found.len() < self.0 {
+                let Some(object) = list.next_element::<Object<T>>()? else { return Ok(found) };
+                found.push(object.0);
+            }
+            while list.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(found)
+        }
+    }
+
+    deserializer.deserialize_seq(First(most, PhantomData))
 }
 
 /// Objects by name.

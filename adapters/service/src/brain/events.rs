@@ -10,6 +10,9 @@ use crate::api::{EventsAnswer, Heard, Problem, TaskEvent, What};
 
 /// Longest reason that is kept, in bytes.
 const LONGEST_REASON: usize = 2000;
+/// Failed tasks of a job whose reasons are kept so long; of the others a hundred bytes are, which count as part of the task.
+const LONG_REASONS: usize = 500;
+const SHORT_REASON: usize = 100;
 /// Run times of one kind that are all learnt from; of more, ever fewer are, so that memory stays small.
 const THINNED: u64 = 2048;
 /// Attempts of a task that may be interrupted without being counted as failed.
@@ -76,8 +79,9 @@ impl Brain {
             _ => drop(job.started.remove(&run.task)),
         }
         if report.what == What::Failed {
-            let reason = report.reason.clone().unwrap_or_else(|| "no reason was given".to_owned());
-            job.failures.insert(run.task, reason);
+            let most = if job.failures.len() < LONG_REASONS { LONGEST_REASON } else { SHORT_REASON };
+            let reason = report.reason.as_deref().unwrap_or("no reason was given");
+            job.failures.insert(run.task, reason[..reason.floor_char_boundary(most)].to_owned());
         }
     }
 

@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 1000;
 /// Most names of resources that the tasks of a job may want.
 const MOST_RESOURCES: usize = 64;
 /// What a task and a dependency take in all tables, about.
-const TASK_BYTES: usize = 500;
+const TASK_BYTES: usize = 600;
 const DEPENDENCY_BYTES: usize = 80;
 
 /// A graph that has passed all checks that need no other jobs and no nodes.

@@ -95,6 +95,15 @@ impl Guarded {
         }
     }
 
+    /// What was compared with a node whose number another one gets is not told any more.
+    pub(crate) fn forget_node(&mut self, node: NodeId) {
+        for tasks in self.reasons.values_mut() {
+            tasks.retain(|_, reason| {
+                reason.chosen != Some(node) && reason.options().iter().all(|(_, _, option)| *option != node)
+            });
+        }
+    }
+
     pub(crate) fn forget(&mut self, job: JobId) {
         self.reasons.remove(&job);
     }

@@ -59,7 +59,8 @@ impl Brain {
             None => read_graph(&new.text, &new.format, &new.name, usize::MAX)?,
         };
         let Graph { job: graph, flat, bytes } = graph.with_predictions(0, &new.predicted)?;
-        self.has_room(bytes)?;
+        let rows = flat.per_node_times().len();
+        self.has_room(bytes, rows)?;
         let instance = Arc::new(self.instance(flat.clone())?);
         let client = self.client(new.client.as_deref());
         let engine = self.engine.as_mut().ok_or_else(|| Problem::internal("no engine"))?;
@@ -86,6 +87,7 @@ impl Brain {
             },
         );
         self.bytes += bytes;
+        self.rows += rows;
         self.totals.jobs += 1;
         self.totals.tasks += instance.tasks() as u64;
         self.advance(vec![Event::Submitted(instance)])?;
@@ -113,8 +115,11 @@ impl Brain {
     }
 
     /// Whether graphs may take so much more memory.
-    fn has_room(&self, bytes: usize) -> Result<(), Problem> {
-        if self.repeats || self.bytes.saturating_add(bytes) <= self.terms.most_bytes {
+    fn has_room(&self, bytes: usize, rows: usize) -> Result<(), Problem> {
+        // Times that are stated per node take a number for each node of the cluster.
+        let nodes = self.cluster.as_ref().map_or(1, |cluster| cluster.len().max(1));
+        let tables = (self.rows + rows).saturating_mul(nodes * size_of::<f64>());
+        if self.repeats || self.bytes.saturating_add(bytes).saturating_add(tables) <= self.terms.most_bytes {
             return Ok(());
         }
         Err(Problem::busy("the graphs of all jobs take too much memory; wait until some have ended"))
@@ -157,7 +162,9 @@ impl Brain {
             return Err(Problem::conflict(format!("{job:?} has ended without success; submit a new job")));
         }
         let (added, more) = (graph.len() - entry.graph.len(), bytes.saturating_sub(entry.bytes));
-        self.has_room(more)?;
+        let open = if entry.ended.is_none() { entry.flat.per_node_times().len() } else { 0 };
+        let rows = flat.per_node_times().len().saturating_sub(open);
+        self.has_room(more, rows)?;
         let instance = Arc::new(self.instance(flat.clone())?);
         let engine = self.engine.as_mut().ok_or_else(|| Problem::internal("no engine"))?;
         let extended = engine.state_mut().extend(job, &instance);
@@ -171,6 +178,7 @@ impl Brain {
             }
         }
         self.bytes += more;
+        self.rows += rows;
         self.totals.tasks += added as u64;
         self.advance(vec![Event::Tick])?;
         Ok(Outcome::Done)
@@ -276,6 +284,7 @@ impl Brain {
             entry.ended = Some((self.now, succeeded));
             self.ended.push_back(job);
             self.ended_tasks += entry.graph.len();
+            self.rows = self.rows.saturating_sub(entry.flat.per_node_times().len());
             self.news.push(job);
         }
         if let (Some(engine), Some(nothing)) = (&mut self.engine, &self.nothing) {

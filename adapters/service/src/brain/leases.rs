@@ -82,6 +82,11 @@ impl Brain {
         Ok(Outcome::Done)
     }
 
+    /// Seconds of silence after which a job loses its nodes; 0: never.
+    pub(crate) fn lease(&self, job: JobId) -> Result<f64, Problem> {
+        Ok(self.job(job)?.lease_seconds)
+    }
+
     /// The client of a job has spoken.
     ///
     /// # Errors

@@ -77,6 +77,8 @@ pub(crate) struct Brain {
     ended_tasks: usize,
     /// What the graphs of all jobs take.
     bytes: usize,
+    /// Tasks of open jobs whose times are stated per node; right from [`Change::Opened`] on.
+    rows: usize,
     /// Stands in the place of the instances of jobs that have ended.
     nothing: Option<Arc<Instance>>,
     clients: FxHashMap<String, u32>,
@@ -125,6 +127,7 @@ impl Brain {
             ended: VecDeque::new(),
             ended_tasks: 0,
             bytes: 0,
+            rows: 0,
             nothing: nodes::nothing().ok(),
             clients: FxHashMap::default(),
             next_client: 0,
@@ -187,6 +190,8 @@ impl Brain {
             // What ended before can be asked about for as long as if it had ended now.
             job.ended = job.ended.map(|(_, succeeded)| (now, succeeded));
         }
+        let open = self.jobs.values().filter(|job| job.ended.is_none());
+        self.rows = open.map(|job| job.flat.per_node_times().len()).sum();
         if self.engine.is_some() {
             self.advance(vec![Event::Resumed])?;
         }

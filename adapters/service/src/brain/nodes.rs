@@ -70,7 +70,10 @@ impl Brain {
             _ => false,
         };
         let joined: Vec<Event> = joined.filter(|event| !draining(event)).collect();
-        for Placing { at, entry, .. } in placings {
+        for Placing { at, entry, is_new, .. } in placings {
+            if is_new && let Some(engine) = &mut self.engine {
+                engine.policy_mut().forget_node(NodeId::new(at));
+            }
             self.node_names.insert(entry.name, NodeId::new(at));
         }
         self.nodes = entries;
@@ -117,9 +120,11 @@ impl Brain {
         told
     }
 
-    /// Every node has a row of all resources, so that their number is limited.
+    /// Every node, also one that was removed, has a row of all resources, so that their number is limited.
     fn check_resources(&self, placings: &[Placing]) -> Result<(), Problem> {
-        let specs = self.nodes.iter().chain(placings.iter().map(|placing| &placing.entry));
+        let stays = |(at, _): &(usize, &NodeEntry)| placings.iter().all(|placing| placing.at != *at);
+        let old = self.nodes.iter().enumerate().filter(stays).map(|(_, node)| node);
+        let specs = old.chain(placings.iter().map(|placing| &placing.entry));
         let names: BTreeSet<&String> = specs.flat_map(|node| node.spec.resources.keys()).collect();
         if names.len() > MOST_RESOURCES {
             return Err(Problem::unusable(format!(

@@ -27,6 +27,8 @@ pub(crate) struct Figures {
     pub(crate) nodes: [usize; 3],
     pub(crate) running: usize,
     pub(crate) queued: usize,
+    /// Ready, asked for, and without a node.
+    pub(crate) unplaced: usize,
     pub(crate) predictor_samples: usize,
     pub(crate) busy: usize,
     pub(crate) known_jobs: usize,
@@ -239,6 +241,10 @@ impl Brain {
         (figures.steps, figures.decisions, figures.fallbacks) =
             (policy.steps, policy.decisions, policy.fallbacks);
         figures.open_jobs = state.open_jobs().len();
+        for job in state.open_jobs() {
+            let waits = |task: &TaskId| state.is_asked(job, *task) && state.node_of(job, *task).is_none();
+            figures.unplaced += state.ready_tasks(job).iter().filter(|task| waits(task)).count();
+        }
         for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| !node.removed) {
             let id = NodeId::new(at);
             let (running, waiting) = (state.running_on(id), state.waiting_on(id));

@@ -294,7 +294,8 @@ impl Client {
     /// meantime: what was not sent then, or is harmless to repeat, is sent once more on a new one.
     ///
     /// # Errors
-    /// [`Error::Client`], also if there is no answer within a minute beyond the time that was asked to wait.
+    /// [`Error::Client`], also if there is no answer within a minute beyond the time that was asked to wait; [`Error::Setting`] if path,
+    /// key, token or name cannot be sent.
     pub async fn exchange(
         &self,
         method: &Method,
@@ -304,58 +305,69 @@ impl Client {
     ) -> Result<(u16, Bytes)> {
         let wait =
             path.rsplit_once("wait=").and_then(|(_, wait)| wait.split('&').next()?.parse::<f64>().ok());
-        let patience = PATIENCE + Duration::from_secs_f64(wait.unwrap_or(0.0).clamp(0.0, 3600.0));
+        let wait = Duration::try_from_secs_f64(wait.unwrap_or(0.0)).unwrap_or_default(); // the service refuses such a time
+        let patience = PATIENCE + wait.min(Duration::from_hours(1));
+        let request = self.request(method, path, key)?;
         let answer =
-            tokio::time::timeout(patience, self.exchange_once_or_twice(method, path, body, key)).await;
+            tokio::time::timeout(patience, self.exchange_once_or_twice(&request, body, key.is_some())).await;
         answer.map_err(|_| self.failed(&io::Error::from(io::ErrorKind::TimedOut)))?
+    }
+
+    /// A request without its body.
+    fn request(&self, method: &Method, path: &str, key: Option<&str>) -> Result<Request<()>> {
+        let cannot_be = |what: &str, value: &str| {
+            Error::Setting(format!("{what} '{}' cannot be sent in a request", value.escape_debug()))
+        };
+        let mut request = Request::new(());
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = path.parse().map_err(|_| cannot_be("the path", path))?;
+        request.headers_mut().insert(HOST, HeaderValue::from_static("mdts"));
+        let token = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        let values = [
+            (HeaderName::from_static("idempotency-key"), key),
+            (HeaderName::from_static("mdts-client"), self.name.as_deref()),
+            (AUTHORIZATION, token.as_deref()),
+        ];
+        for (name, value) in values {
+            let Some(value) = value else { continue };
+            let told = if name == AUTHORIZATION { "of the service" } else { value };
+            let value = HeaderValue::try_from(value)
+                .map_err(|_| cannot_be(&format!("the value for the header {name}"), told))?;
+            request.headers_mut().insert(name, value);
+        }
+        Ok(request)
     }
 
     async fn exchange_once_or_twice(
         &self,
-        method: &Method,
-        path: &str,
+        request: &Request<()>,
         body: Bytes,
-        key: Option<&str>,
+        has_key: bool,
     ) -> Result<(u16, Bytes)> {
+        let path = request.uri().path();
         let is_harmless =
             path.ends_with("/place") || path.ends_with("/events") || path.ends_with("heartbeats");
-        let may_repeat = key.is_some() || is_harmless || matches!(*method, Method::GET | Method::PUT);
+        let may_repeat = has_key || is_harmless || matches!(*request.method(), Method::GET | Method::PUT);
         // What was not used for long has probably been closed.
         let kept = self.connections().pop().filter(|(_, since)| since.elapsed() < FRESH);
         if let Some((connection, _)) = kept.filter(|(connection, _)| connection.is_ready()) {
-            match self.send_on(connection, method, path, body.clone(), key).await {
+            match self.send_on(connection, request, body.clone()).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if may_repeat || error.is_canceled() => {}
                 Err(error) => return Err(self.failed(&error)),
             }
         }
         let connection = self.connect().await?;
-        self.send_on(connection, method, path, body, key).await.map_err(|error| self.failed(&error))
+        self.send_on(connection, request, body).await.map_err(|error| self.failed(&error))
     }
 
     async fn send_on(
         &self,
         mut connection: SendRequest<Full<Bytes>>,
-        method: &Method,
-        path: &str,
+        request: &Request<()>,
         body: Bytes,
-        key: Option<&str>,
     ) -> hyper::Result<(u16, Bytes)> {
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = path.parse().unwrap_or_default();
-        let headers = request.headers_mut();
-        headers.insert(HOST, HeaderValue::from_static("mdts"));
-        let values = [
-            (HeaderName::from_static("idempotency-key"), key.map(str::to_owned)),
-            (HeaderName::from_static("mdts-client"), self.name.clone()),
-            (AUTHORIZATION, self.token.as_ref().map(|token| format!("Bearer {token}"))),
-        ];
-        for (name, value) in values {
-            if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
-                headers.insert(name, value);
-            }
-        }
+        let request = request.clone().map(|()| Full::new(body));
         let response = connection.send_request(request).await?;
         let status = response.status().as_u16();
         let body = response.into_body().collect().await?.to_bytes();
@@ -462,6 +474,35 @@ fn escape(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hyper::Method;
+
+    use super::{Client, Error};
+
+    #[tokio::test]
+    async fn what_cannot_be_sent_is_told_before_anything_is() {
+        let client = Client::unix("/nowhere/s");
+        let told = [
+            client.exchange(&Method::POST, "/v1/jobs", "".into(), Some("a\nb")).await,
+            client.exchange(&Method::GET, "/v1/jobs/a b\n", "".into(), None).await,
+            Client::unix("/nowhere/s")
+                .named("a\u{0}b")
+                .exchange(&Method::GET, "/v1/jobs", "".into(), None)
+                .await,
+        ];
+        for told in told {
+            assert!(
+                matches!(&told, Err(Error::Setting(what)) if what.contains("cannot be sent")),
+                "{told:?}"
+            );
+        }
+        let token = Client::tcp("localhost:1", "secret\n").nodes().await.expect_err("no header").to_string();
+        assert!(token.contains("authorization") && !token.contains("secret"), "{token}");
+        assert!(
+            matches!(client.grants("J0", 0, f64::NAN).await, Err(Error::Client { .. })),
+            "nobody is there"
+        );
+    }
+
     #[test]
     fn names_become_segments() {
         assert_eq!(super::escape("a/b c%\u{e9}"), "a%2Fb%20c%25%C3%A9");

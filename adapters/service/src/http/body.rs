@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, HeaderName};
 use axum::http::{HeaderMap, Request};
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -21,6 +21,8 @@ const FREE: usize = 16 << 10;
 /// What all bodies that are being read may take beyond that, in KiB: graphs, and others.
 const GRAPHS: usize = 256 << 10;
 const OTHERS: usize = 64 << 10;
+/// Batches at a time.
+const BATCHES: usize = 8;
 /// What is read of a body that nobody wants, so that its sender reads the answer instead of a broken connection.
 const UNWANTED: usize = 1 << 20;
 /// Longest idempotency key, in bytes.
@@ -37,9 +39,14 @@ pub(super) struct Bodies {
     /// Graphs that are read at a time: short texts, and others.
     short_readers: Arc<Semaphore>,
     long_readers: Arc<Semaphore>,
+    /// Batches that are carried out at a time, whose answers are in memory.
+    pub(super) batches: Arc<Semaphore>,
     patience: Duration,
     pub(super) largest_graph: usize,
 }
+
+/// What a body takes of the budget, until nobody needs it any more.
+pub(super) type Room = Option<Arc<OwnedSemaphorePermit>>;
 
 /// A request whose body was read.
 pub(super) struct Content {
@@ -48,8 +55,7 @@ pub(super) struct Content {
     /// The key as it was sent.
     pub(super) sent_key: Option<String>,
     pub(super) client: Option<String>,
-    /// What the body takes, until it is done with.
-    _room: Option<OwnedSemaphorePermit>,
+    pub(super) room: Room,
 }
 
 impl Bodies {
@@ -60,16 +66,27 @@ impl Bodies {
             others: semaphore(OTHERS),
             short_readers: semaphore(2),
             long_readers: semaphore(1),
+            batches: semaphore(BATCHES),
             patience,
             largest_graph,
         }
     }
 
-    /// Waits for the turn of a text to be read. What a long or a packed one takes is taken once at a time.
-    pub(super) async fn turn(&self, text: &[u8]) -> Option<OwnedSemaphorePermit> {
+    /// Reads a text on another thread, when it is its turn: few at a time, and what a long or a packed one takes is taken once at
+    /// a time. Turn and room are kept until the reader is done, also when nobody waits for it any more.
+    pub(super) async fn beside<T: Send + 'static>(
+        &self,
+        (text, room): (Bytes, Room),
+        reader: impl FnOnce(&[u8]) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
         let is_long = text.len() > LARGEST || text.starts_with(b"\x1f\x8b");
         let readers = if is_long { &self.long_readers } else { &self.short_readers };
-        readers.clone().acquire_owned().await.ok() // it is never closed
+        let turn = readers.clone().acquire_owned().await; // an error never comes: nobody closes it
+        let read = move || {
+            let _kept = (turn, room);
+            reader(&text)
+        };
+        tokio::task::spawn_blocking(read).await.map_err(|error| Problem::internal(error.to_string()))?
     }
 
     pub(super) async fn read(&self, request: Request<Body>, limit: usize) -> Result<Content, Problem> {
@@ -92,7 +109,7 @@ impl Bodies {
             let request = hash([parts.method.as_str().as_bytes(), uri.as_bytes(), &bytes]);
             Key { key: format!("{owner}\n{key}"), request }
         });
-        Ok(Content { bytes, key, sent_key, client, _room: room })
+        Ok(Content { bytes, key, sent_key, client, room: room.map(Arc::new) })
     }
 
     /// Takes room for what has arrived, not for what was announced.
@@ -126,10 +143,17 @@ impl Bodies {
     }
 }
 
-/// Reads what nobody wants, if it is not much and comes at once.
+/// Reads what nobody wants piece by piece, if it is not much and comes at once.
 pub(super) async fn pass_over(request: Request<Body>) {
-    let body = Limited::new(request.into_body(), UNWANTED);
-    _ = tokio::time::timeout(Duration::from_secs(2), body.collect()).await;
+    let mut body = request.into_body();
+    let read = async {
+        let mut left = UNWANTED;
+        while let Some(Ok(frame)) = body.frame().await {
+            let Some(less) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { break };
+            left = less;
+        }
+    };
+    _ = tokio::time::timeout(Duration::from_secs(2), read).await;
 }
 
 fn too_large(limit: usize) -> Problem {
@@ -166,4 +190,41 @@ fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
         }
     }
     hash
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn readers_that_nobody_waits_for_count() -> Result<(), Box<dyn std::error::Error>> {
+        let bodies = Bodies::new(Duration::from_secs(30), 64 << 20);
+        let permit = bodies.graphs.clone().try_acquire_many_owned(1000)?;
+        let room = Some(Arc::new(permit));
+        let text = || Bytes::from(vec![b' '; LARGEST + 1]);
+        let (begun, begins) = mpsc::channel();
+        let (go, goes) = mpsc::channel::<()>();
+        let reader = move |_: &[u8]| {
+            begun.send(()).ok(); // the test waits
+            goes.recv().map_err(|error| Problem::internal(error.to_string()))
+        };
+        let first = tokio::spawn({
+            let bodies = bodies.clone();
+            async move { bodies.beside((text(), room), reader).await }
+        });
+        tokio::task::spawn_blocking(move || begins.recv()).await??;
+        first.abort();
+        assert!(first.await.is_err_and(|error| error.is_cancelled()), "its client has hung up");
+        assert_eq!(bodies.graphs.available_permits(), GRAPHS - 1000);
+        let second = bodies.beside((text(), None), |text| Ok(text.len()));
+        let mut second = std::pin::pin!(second);
+        let early = tokio::time::timeout(Duration::from_millis(100), second.as_mut()).await;
+        assert!(early.is_err(), "the first one is still being read");
+        go.send(())?;
+        assert_eq!(second.await.map_err(|problem| problem.detail)?, LARGEST + 1);
+        assert_eq!(bodies.graphs.available_permits(), GRAPHS);
+        Ok(())
+    }
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::answer::{Told, ok};
-use super::body::LARGEST;
+use super::body::{LARGEST, Room};
 use super::router::{Shared, job_id, path, query};
 use crate::api::{Extension, Job, Jobs, Problem, Submitted, Task, Tasks};
 use crate::brain::{Brain, Change, NewJob, Outcome, named, read_extension, read_graph};
@@ -84,10 +84,9 @@ pub(super) async fn submit(
             .lease_seconds
             .unwrap_or_else(|| shared.desk.look(|brain| brain.job_lease())),
         format,
-        text: content.bytes.into(),
         ..NewJob::default()
     };
-    let mut job = parsed(&shared, job).await?;
+    let mut job = parsed(&shared, job, (content.bytes, content.room.clone())).await?;
     let plan = |brain: &mut Brain| {
         job.predicted = job.parsed.as_ref().map_or_else(Vec::new, |graph| brain.predict(graph, 0));
         Ok(Some(Change::Submitted(job)))
@@ -96,7 +95,7 @@ pub(super) async fn submit(
         Outcome::Submitted(job) => Ok((201, brain.submitted(job)?)),
         _ => Err(Problem::internal("the job was not submitted")),
     };
-    let answered = shared.desk.carry_out(content.key, plan, view)?;
+    let answered = shared.open_desk()?.carry_out(content.key, plan, view)?;
     let location = serde_json::from_slice::<Submitted>(&answered.body)
         .ok()
         .and_then(|job| HeaderValue::from_str(&format!("/v1/jobs/{}", job.id)).ok());
@@ -107,19 +106,19 @@ pub(super) async fn submit(
     Ok(response)
 }
 
-/// Reads the graph; a large one on another thread, few at a time.
-async fn parsed(shared: &Shared, mut job: NewJob) -> Result<NewJob, Problem> {
+/// Reads the graph of a job; a large one on another thread, few at a time.
+async fn parsed(shared: &Shared, mut job: NewJob, (text, room): (Bytes, Room)) -> Result<NewJob, Problem> {
     let limit = shared.bodies.largest_graph;
-    if job.text.len() <= LARGE {
-        job.parsed = Some(read_graph(&job.text, &job.format, &job.name, limit)?);
+    if text.len() <= LARGE {
+        job.parsed = Some(read_graph(&text, &job.format, &job.name, limit)?);
+        job.text = text.into();
         return Ok(job);
     }
-    let _turn = shared.bodies.turn(&job.text).await;
-    let read = move || {
-        job.parsed = Some(read_graph(&job.text, &job.format, &job.name, limit)?);
-        Ok(job)
-    };
-    tokio::task::spawn_blocking(read).await.map_err(|error| Problem::internal(error.to_string()))?
+    let (format, name) = (job.format.clone(), job.name.clone());
+    let reader = move |text: &[u8]| read_graph(text, &format, &name, limit);
+    job.parsed = Some(shared.bodies.beside((text.clone(), room), reader).await?);
+    job.text = text.into();
+    Ok(job)
 }
 
 fn format_by_type(headers: &HeaderMap) -> &'static str {
@@ -180,7 +179,7 @@ pub(super) async fn cancel(
         Ok(how.forget.then(|| Change::Forgotten(vec![job.get()])))
     };
     let view = |brain: &Brain, _: Outcome| Ok((200, last.take().map_or_else(|| brain.job_view(job), Ok)?));
-    Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())
+    Ok(shared.open_desk()?.carry_out(content.key, plan, view)?.into_response())
 }
 
 /// In which format tasks are added.
@@ -207,24 +206,28 @@ pub(super) async fn extend(
     let content = shared.bodies.read(request, shared.bodies.largest_graph).await?;
     let (job, how) = (job_id(&path(id)?)?, query(how)?);
     let format = how.format.unwrap_or(kind);
-    let tasks = extension(&shared, job, content.bytes.clone(), format).await;
+    let tasks = extension(&shared, job, (content.bytes, content.room.clone()), format).await;
     let plan = |brain: &mut Brain| {
         brain.hear_job(job)?;
         brain.extension(job, tasks?).map(Some)
     };
     let view = |brain: &Brain, _: Outcome| Ok((200, brain.job_view(job)?));
-    Ok(shared.desk.carry_out(content.key.clone(), plan, view)?.into_response())
+    Ok(shared.open_desk()?.carry_out(content.key, plan, view)?.into_response())
 }
 
 /// Reads tasks that are to be added to a job as it is now; a long text on another thread, few at a time.
-async fn extension(shared: &Shared, job: JobId, text: Bytes, format: String) -> Result<String, Problem> {
+async fn extension(
+    shared: &Shared,
+    job: JobId,
+    (text, room): (Bytes, Room),
+    format: String,
+) -> Result<String, Problem> {
     let (limit, graph) = (shared.bodies.largest_graph, shared.desk.look(|brain| brain.graph(job))?);
     if text.len() <= LARGE {
         return read_extension(&graph, &text, &format, limit);
     }
-    let _turn = shared.bodies.turn(&text).await;
-    let read = move || read_extension(&graph, &text, &format, limit);
-    tokio::task::spawn_blocking(read).await.map_err(|error| Problem::internal(error.to_string()))?
+    let reader = move |text: &[u8]| read_extension(&graph, text, &format, limit);
+    shared.bodies.beside((text, room), reader).await
 }
 
 /// Where to begin.

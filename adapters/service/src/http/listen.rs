@@ -14,8 +14,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -24,6 +25,7 @@ use tower_service::Service as _;
 use super::body::Bodies;
 use super::metrics::Metrics;
 use super::patient::Patient;
+use super::room::Rooms;
 use super::router::{Shared, router};
 use super::strangers::{Guest, Strangers};
 use super::tls::acceptor;
@@ -35,6 +37,8 @@ const TICK: Duration = Duration::from_millis(200);
 const GRACE: Duration = Duration::from_secs(5);
 /// Most bytes of a request's head.
 const LARGEST_HEAD: usize = 64 << 10;
+/// Silence after which TCP asks whether the other side is still there; after twice that it is not.
+const KEEPALIVE: Duration = Duration::from_secs(30);
 /// Files that are not connections: journal, snapshots, sockets.
 const OTHER_FILES: usize = 64;
 /// Shortest token, in bytes.
@@ -93,7 +97,12 @@ impl Server {
         let tcp = listen.address.map(bind_tcp).transpose()?;
         let unix = listen.socket.as_deref().map(bind_unix).transpose()?;
         let bodies = Bodies::new(listen.patience, listen.largest_graph);
-        let shared = Arc::new(Shared { desk: desk.clone(), bodies, metrics: Metrics::default() });
+        let shared = Arc::new(Shared {
+            desk: desk.clone(),
+            bodies,
+            metrics: Metrics::default(),
+            rooms: Rooms::default(),
+        });
         Ok(Self { desk, shared, listen, unix, tcp, tls })
     }
 
@@ -123,8 +132,8 @@ impl Server {
             tasks.spawn(accept_unix(unix, router(self.shared.clone(), None), doors()));
         }
         if let Some(tcp) = self.tcp {
-            let token = self.listen.token.as_deref().map(Arc::from);
-            tasks.spawn(accept_tcp(tcp, self.tls, router(self.shared, token), doors(), strangers));
+            let router = router(self.shared, self.listen.token.as_deref());
+            tasks.spawn(accept_tcp(tcp, self.tls, router, doors(), strangers));
         }
         let ended = tokio::select! {
             () = stop => Ok(()),
@@ -218,6 +227,7 @@ async fn accept_tcp(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     _ = stream.set_nodelay(true); // latency only
+                    look_for_life(&stream);
                     let (router, doors, tls, visit) = (router.clone(), doors.clone(), tls.clone(), strangers.welcome());
                     connections.spawn(async move {
                         let guest = Some(visit.guest());
@@ -240,6 +250,14 @@ async fn accept_tcp(
         }
     }
     while connections.join_next().await.is_some() {}
+}
+
+/// Has the system close a connection whose other side is gone without a word. What it refuses is done without.
+fn look_for_life(stream: &TcpStream) {
+    _ = sockopt::set_socket_keepalive(stream, true);
+    _ = sockopt::set_tcp_keepidle(stream, KEEPALIVE);
+    _ = sockopt::set_tcp_keepintvl(stream, KEEPALIVE / 3);
+    _ = sockopt::set_tcp_user_timeout(stream, 2 * KEEPALIVE.as_millis() as u32);
 }
 
 /// Out of file descriptors, for example: others will be closed.

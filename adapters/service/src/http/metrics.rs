@@ -59,6 +59,7 @@ impl Metrics {
             ("jobs_open", "Jobs that have not ended", figures.open_jobs),
             ("tasks_running", "Attempts that hold a node", figures.running),
             ("tasks_queued", "Tasks placed and not granted", figures.queued),
+            ("tasks_unplaced", "Ready tasks asked for that the policy keeps back", figures.unplaced),
             ("predictor_samples", "Run times that predictions rest on", figures.predictor_samples),
             ("nodes_busy", "Nodes on which something runs", figures.busy),
             ("jobs_known", "Jobs that can be asked about", figures.known_jobs),

@@ -10,6 +10,7 @@ mod openapi;
 mod operation;
 mod patient;
 mod place;
+mod room;
 mod router;
 mod strangers;
 mod tls;

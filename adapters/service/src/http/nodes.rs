@@ -39,7 +39,10 @@ pub(super) async fn register(State(shared): State<Arc<Shared>>, name: Name, requ
     let spec: NodeSpec = content.json()?;
     let wanted = [(name.clone(), spec)];
     let view = |brain: &Brain, _: Outcome| Ok((200, brain.node(&name).map(|node| brain.node_view(node))?));
-    Ok(shared.desk.carry_out(content.key, |brain| Ok(registration(brain, &wanted)), view)?.into_response())
+    Ok(shared
+        .open_desk()?
+        .carry_out(content.key, |brain| Ok(registration(brain, &wanted)), view)?
+        .into_response())
 }
 
 /// Register many nodes at once.
@@ -53,7 +56,10 @@ pub(super) async fn register_all(State(shared): State<Arc<Shared>>, request: Req
             wanted.iter().map(|(name, _)| brain.node(name).map(|node| brain.node_view(node))).collect();
         Ok((200, Nodes { nodes: nodes? }))
     };
-    Ok(shared.desk.carry_out(content.key, |brain| Ok(registration(brain, &wanted)), view)?.into_response())
+    Ok(shared
+        .open_desk()?
+        .carry_out(content.key, |brain| Ok(registration(brain, &wanted)), view)?
+        .into_response())
 }
 
 /// What a registration changes; of nodes that are known as they are it is a heartbeat.
@@ -125,7 +131,7 @@ async fn told(
         Ok(Some(change(node)))
     };
     let view = |brain: &Brain, _: Outcome| Ok((200, brain.node(&name).map(|node| brain.node_view(node))?));
-    Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())
+    Ok(shared.open_desk()?.carry_out(content.key, plan, view)?.into_response())
 }
 
 /// Remove a node; what runs there is placed anew.
@@ -136,5 +142,5 @@ pub(super) async fn remove(State(shared): State<Arc<Shared>>, name: Name, reques
     let name = path(name)?;
     let plan = |brain: &mut Brain| brain.node(&name).map(|node| Some(Change::node_gone(node, true)));
     let view = |brain: &Brain, _: Outcome| Ok((200, Nodes { nodes: brain.node_views() }));
-    Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())
+    Ok(shared.open_desk()?.carry_out(content.key, plan, view)?.into_response())
 }

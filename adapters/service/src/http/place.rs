@@ -12,25 +12,60 @@ use axum::extract::{Extension, Path, Query, Request, State};
 use axum::response::IntoResponse;
 use http_body_util::BodyExt;
 use mdts_core::engine::JobId;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use tower_service::Service;
 use utoipa::IntoParams;
 
 use super::answer::{Told, ok};
 use super::body::LARGEST;
 use super::router::{Shared, job_id, path, query};
-use crate::api::{
-    Batch, BatchAnswer, Call, CallAnswer, Events, EventsAnswer, Grants, Place, PlaceAnswer, Problem,
-};
+use crate::api::{Batch, BatchAnswer, Events, EventsAnswer, Grants, Place, PlaceAnswer, Problem, object};
 use crate::brain::{Brain, Change, Outcome};
 
 /// Most calls in a batch.
 const MOST_CALLS: usize = 1000;
 /// Calls of a batch are made until their answers have so many bytes.
 const MOST_BYTES: usize = 8 << 20;
-/// Longest wait for grants, in seconds.
+/// Longest wait for grants, in seconds, and as a part of the job's lease: who waits asks again before the lease is over.
 const LONGEST_WAIT: f64 = 60.0;
+const LONGEST_PART: f64 = 0.5;
+
+/// A [`Batch`](crate::api::Batch) whose bodies remain texts: as values they would take many times as much memory.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BatchRead {
+    #[serde(deserialize_with = "calls")]
+    calls: Vec<CallRead>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallRead {
+    method: String,
+    path: String,
+    #[serde(default)]
+    key: Option<String>,
+    #[serde(default)]
+    body: Option<Box<RawValue>>,
+}
+
+/// Reads no more calls than a batch may have, and one.
+fn calls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CallRead>, D::Error> {
+    object::first(deserializer, MOST_CALLS + 1)
+}
+
+/// A [`BatchAnswer`], likewise.
+#[derive(Debug, Serialize)]
+struct BatchAnswered {
+    answers: Vec<CallAnswered>,
+}
+
+#[derive(Debug, Serialize)]
+struct CallAnswered {
+    status: u16,
+    body: Box<RawValue>,
+}
 
 /// Marks the calls of a batch.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +95,7 @@ pub(super) async fn place(State(shared): State<Arc<Shared>>, id: Id, request: Re
         let placements = placements.collect::<Result<_, _>>()?;
         Ok((200, PlaceAnswer { placements, after: brain.latest_grant(job)? }))
     };
-    Ok(shared.desk.carry_out_anew(content.key, plan, view)?.into_response())
+    Ok(shared.open_desk()?.carry_out_anew(content.key, plan, view)?.into_response())
 }
 
 /// From which grant on, and how long to wait for one.
@@ -71,7 +106,8 @@ pub(super) struct From {
     /// Grants after this number.
     #[serde(default)]
     after: u64,
-    /// Seconds to wait until there is one or the job has ended, at most 60.
+    /// Seconds to wait until there is one or the job has ended, at most 60. No wait is longer than half the job's lease, which begins
+    /// anew when the request arrives.
     #[serde(default)]
     #[param(minimum = 0.0, maximum = 60.0)]
     wait: f64,
@@ -93,20 +129,20 @@ pub(super) async fn grants(
     if from.wait > 0.0 && in_batch.is_some() {
         return Err(Problem::unusable("a call of a batch does not wait"));
     }
-    let deadline = tokio::time::Instant::now() + Duration::from_secs_f64(from.wait);
-    heard(&shared, job, |_| Ok(()))?;
+    // Only that it has come is a sign of life: nobody can tell whether a client that waits is still there.
+    let lease = heard(&shared, job, |brain| brain.lease(job))?;
+    let wait = if lease > 0.0 { from.wait.min(lease * LONGEST_PART) } else { from.wait };
+    let deadline = tokio::time::Instant::now() + Duration::from_secs_f64(wait);
     loop {
         let bell = shared.desk.bell(job);
         let mut rings = std::pin::pin!(bell.notified());
         rings.as_mut().enable(); // what happens from here on is not missed
-        let grants = heard(&shared, job, |brain| brain.grants(job, from.after))?;
+        let grants = shared.desk.look(|brain| brain.grants(job, from.after))?;
         let is_over = tokio::time::Instant::now() >= deadline;
         if !grants.grants.is_empty() || grants.ended || is_over {
             return ok(&grants);
         }
-        // Waiting is a sign of life, which is given at least every second.
-        let soon = tokio::time::Instant::now() + Duration::from_secs(1);
-        _ = tokio::time::timeout_at(deadline.min(soon), rings).await;
+        _ = tokio::time::timeout_at(deadline, rings).await;
     }
 }
 
@@ -131,7 +167,7 @@ pub(super) async fn events(State(shared): State<Arc<Shared>>, id: Id, request: R
         };
         Ok((200, brain.events_answer(job, &reports.borrow(), results)))
     };
-    Ok(shared.desk.carry_out(content.key, plan, view)?.into_response())
+    Ok(shared.open_desk()?.carry_out(content.key, plan, view)?.into_response())
 }
 
 /// Make several calls, one after the other, in one request.
@@ -139,10 +175,11 @@ pub(super) async fn events(State(shared): State<Arc<Shared>>, id: Id, request: R
     responses((status = 200, body = BatchAnswer), (status = 400, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn batch(State((shared, router)): State<(Arc<Shared>, Router)>, request: Request) -> Told {
     let content = shared.bodies.read(request, shared.bodies.largest_graph).await?;
-    let batch: Batch = content.json()?;
+    let batch: BatchRead = content.json()?;
     if batch.calls.len() > MOST_CALLS {
         return Err(Problem::unusable(format!("a batch has at most {MOST_CALLS} calls")));
     }
+    let _turn = shared.bodies.batches.acquire().await; // an error never comes: nobody closes it
     let mut answers = Vec::with_capacity(batch.calls.len());
     let mut bytes = 0;
     for (number, mut call) in batch.calls.into_iter().enumerate() {
@@ -153,30 +190,40 @@ pub(super) async fn batch(State((shared, router)): State<(Arc<Shared>, Router)>,
             let what = format!("the answers before this one have {MOST_BYTES} bytes; make it by itself");
             Err(Problem::too_large(what))
         } else {
-            carry_out(router.clone(), call, content.client.as_deref(), &mut bytes).await
+            carry_out(router.clone(), call, content.client.as_deref()).await
         };
-        answers.push(answer.unwrap_or_else(|problem| CallAnswer {
-            status: problem.status,
-            body: serde_json::to_value(problem).unwrap_or_default(), // plain data
-        }));
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(problem) => {
+                CallAnswered { status: problem.status, body: to_raw_value(&problem).map_err(unwritable)? }
+            }
+        };
+        bytes += answer.body.get().len();
+        answers.push(answer);
         tokio::task::yield_now().await;
     }
-    ok(&BatchAnswer { answers })
+    ok(&BatchAnswered { answers })
+}
+
+fn unwritable(error: serde_json::Error) -> Problem {
+    Problem::internal(error.to_string())
 }
 
 async fn carry_out(
     mut router: Router,
-    call: Call,
+    call: CallRead,
     client: Option<&str>,
-    bytes: &mut usize,
-) -> Result<CallAnswer, Problem> {
+) -> Result<CallAnswered, Problem> {
     if !call.path.starts_with("/v1/") {
         return Err(Problem::unusable("a call's path begins with /v1/"));
     }
-    let body = match &call.body {
+    let body = match call.body {
         None => Body::empty(),
-        Some(Value::String(text)) => Body::from(text.clone()),
-        Some(body) => Body::from(body.to_string()),
+        Some(text) if text.get().starts_with('"') => {
+            let text = serde_json::from_str::<String>(text.get());
+            Body::from(text.map_err(|error| Problem::bad_request(format!("the call: {error}")))?)
+        }
+        Some(body) => Body::from(String::from(Box::<str>::from(body))),
     };
     let mut request =
         axum::http::Request::builder().method(call.method.as_str()).uri(&call.path).extension(InBatch);
@@ -193,9 +240,9 @@ async fn carry_out(
     };
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.map_err(|error| Problem::internal(error.to_string()))?;
-    let body = body.to_bytes();
-    *bytes += body.len();
-    Ok(CallAnswer { status, body: serde_json::from_slice(&body).unwrap_or_default() })
+    let text = String::from_utf8(body.to_bytes().into()).unwrap_or_default();
+    let body = RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()); // what is no JSON
+    Ok(CallAnswered { status, body })
 }
 
 /// Looks at a job, whose client has thereby spoken.

@@ -12,11 +12,11 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use mdts_core::engine::JobId;
-use subtle::ConstantTimeEq;
 use tracing::Instrument;
 
 use super::body::{Bodies, pass_over};
 use super::metrics::Metrics;
+use super::room::{Rooms, keep};
 use super::strangers::Guest;
 use super::{jobs, nodes, operation, place};
 use crate::Desk;
@@ -31,20 +31,25 @@ pub(super) struct Shared {
     pub(super) desk: Arc<Desk>,
     pub(super) bodies: Bodies,
     pub(super) metrics: Metrics,
+    pub(super) rooms: Rooms,
 }
 
 /// The router; with a token, all but health needs it.
-pub(super) fn router(shared: Arc<Shared>, token: Option<Arc<str>>) -> Router {
+pub(super) fn router(shared: Arc<Shared>, token: Option<&str>) -> Router {
     let measured = |router: Router| router.layer(middleware::from_fn_with_state(shared.clone(), measure));
-    let plain = routes().with_state(shared.clone());
+    let kept = |router: Router| router.layer(middleware::from_fn_with_state(shared.clone(), keep));
+    let plain = kept(routes().with_state(shared.clone()));
     let batch = Router::new()
         .route("/v1/batch", post(place::batch))
         .method_not_allowed_fallback(wrong_method)
         .with_state((shared.clone(), measured(plain.clone())));
-    let settled = plain.merge(batch).layer(middleware::from_fn_with_state(shared.clone(), settle));
+    let settled = plain.merge(kept(batch)).layer(middleware::from_fn_with_state(shared.clone(), settle));
     let all = measured(settled);
     match token {
-        Some(token) => all.layer(middleware::from_fn_with_state((shared, token), authorize)),
+        Some(token) => {
+            let digest = blake3::hash(token.as_bytes());
+            all.layer(middleware::from_fn_with_state((shared, digest), authorize))
+        }
         None => all,
     }
 }
@@ -84,9 +89,10 @@ async fn wrong_method(request: Request) -> Problem {
     Problem::method_not_allowed(format!("{method} is none of them; /openapi.json lists all"))
 }
 
-/// Lets through who knows the token. The comparison takes the same time wherever a token of the right length differs.
+/// Lets through who knows the token. Digests are compared, in the same time wherever they differ, so that the time tells neither how
+/// a wrong token begins nor how long the right one is.
 async fn authorize(
-    State((shared, token)): State<(Arc<Shared>, Arc<str>)>,
+    State((shared, token)): State<(Arc<Shared>, blake3::Hash)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -94,7 +100,7 @@ async fn authorize(
     let sent = request.headers().get(AUTHORIZATION).map(axum::http::HeaderValue::as_bytes);
     let sent = sent.and_then(|value| value.split_at_checked(BEARER.len()));
     let sent = sent.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER)).map(|(_, token)| token);
-    let is_known = sent.is_some_and(|sent| sent.ct_eq(token.as_bytes()).into());
+    let is_known = sent.is_some_and(|sent| blake3::hash(sent) == token);
     if let Some(guest) = request.extensions().get::<Arc<Guest>>().filter(|_| is_known) {
         guest.introduce();
     }
@@ -110,16 +116,20 @@ async fn authorize(
     Problem::unauthorized(detail).into_response()
 }
 
-/// Answers when what is told has been made to last. Health and numbers do not wait.
+/// Answers when what is told has been made to last; what could not be recorded is not told. Health and numbers do not wait.
 async fn settle(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let waits = !matches!(request.uri().path(), "/healthz" | "/metrics");
+    let tells_state = !matches!(request.uri().path(), "/healthz" | "/metrics" | "/openapi.json");
     let response = next.run(request).await;
-    match shared.desk.settled() {
-        Some(settled) if waits => match settled.await {
-            Ok(()) => response,
-            Err(problem) => problem.into_response(),
-        },
-        _ => response,
+    if !tells_state {
+        return response;
+    }
+    let settled = match shared.desk.settled() {
+        Some(settled) => settled.await,
+        None => Ok(()),
+    };
+    match settled.and_then(|()| shared.desk.readiness()) {
+        Ok(()) => response,
+        Err(problem) => problem.into_response(),
     }
 }
 

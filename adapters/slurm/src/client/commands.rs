@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -327,7 +328,6 @@ fn arguments(of: &Submission) -> Vec<OsString> {
     add("nodes", &"1");
     add("ntasks", &"1");
     add("kill-on-invalid-dep", &"yes");
-    arguments.push("--no-requeue".into());
     if of.held {
         arguments.push("--hold".into());
     }
@@ -359,14 +359,14 @@ fn lines(change: &Change) -> Result<String> {
             )));
         }
         let quoted = if value.contains(char::is_whitespace) { format!("\"{value}\"") } else { value };
-        line.push_str(&format!(" {name}={quoted}"));
+        _ = write!(line, " {name}={quoted}");
     }
     if !line.is_empty() {
         line = format!("update JobId={job}{line}\n");
     }
     match change.held {
-        Some(true) => line.push_str(&format!("hold {job}\n")),
-        Some(false) => line.push_str(&format!("release {job}\n")),
+        Some(true) => _ = writeln!(line, "hold {job}"),
+        Some(false) => _ = writeln!(line, "release {job}"),
         None => {}
     }
     Ok(line)
@@ -392,7 +392,7 @@ mod tests {
             ..Submission::default()
         };
         let expected = "--job-name=a b|--comment=mdts:1|--chdir=/work|--cpus-per-task=2|--mem=100M|--gres=gpu:1,fpga:big:2\
-                        |--array=0-3%2|--nodes=1|--ntasks=1|--kill-on-invalid-dep=yes|--no-requeue|--hold|--account=x";
+                        |--array=0-3%2|--nodes=1|--ntasks=1|--kill-on-invalid-dep=yes|--hold|--account=x";
         let found: Vec<_> = arguments(&submission).into_iter().filter_map(|a| a.into_string().ok()).collect();
         assert_eq!(found.join("|"), expected);
     }

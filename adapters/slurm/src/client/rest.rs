@@ -278,7 +278,7 @@ fn job(of: &Submission) -> Result<Value> {
     };
     let mut job = json!({
         "name": of.name, "comment": of.comment, "current_working_directory": path(&of.directory)?, "environment": environment,
-        "hold": of.held, "nodes": 1, "tasks": 1, "requeue": false, "kill_on_invalid_dependency": true,
+        "hold": of.held, "nodes": 1, "tasks": 1, "kill_on_invalid_dependency": true,
     });
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {

@@ -58,8 +58,6 @@ pub(super) struct Watch {
     pub(super) is_free: bool,
     /// Whether it is being cancelled.
     pub(super) is_ending: bool,
-    /// Whether it was told that somebody holds it.
-    pub(super) is_held_told: bool,
 }
 
 impl Watch {

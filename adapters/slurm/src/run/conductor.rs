@@ -335,7 +335,7 @@ impl Conductor {
             match self.is_killed(seat, &result) {
                 Killed::No => self.report(run, &result),
                 Killed::Perhaps => {}
-                Killed::BySlurm(fate) => self.conclude(run, &fate)?,
+                Killed::BySlurm(fate) => self.conclude(run, &fate),
             }
         }
         Ok(())

@@ -109,6 +109,8 @@ fn failure(job: &JobRecord, log: &str) -> Fate {
         ),
         (NO_PARENT, _) => Fate::Lost(format!("what Slurm's job {id} waited for has not succeeded")),
         (TERMINATED, _) => Fate::Lost(format!("Slurm's job {id} was told to end on {}", job.nodes)),
+        // What it was to run was claimed: by itself, before it was put back into the queue.
+        (1, 0) => Fate::Lost(format!("Slurm's job {id} was begun twice")),
         (status, 0) => Fate::Failed(
             Failing::Start,
             format!(
@@ -148,7 +150,7 @@ mod tests {
             (S::Configuring, "goes on"),
             (S::Completing, "goes on"),
             (S::Deadline, "final"),
-            (S::Failed, "start"),
+            (S::Failed, "start"), // with a status that the script does not give
             (S::NodeFail, "lost"),
             (S::OutOfMemory, "memory"),
             (S::Pending, "goes on"),
@@ -170,7 +172,7 @@ mod tests {
         ];
         assert_eq!(table.len(), JobState::NAMES.len() + 1, "all states");
         for (state, expected) in table {
-            let fate = of(&job(state, (1, 0), ""), "log");
+            let fate = of(&job(state, (9, 0), ""), "log");
             let word = match &fate {
                 Fate::GoesOn => "goes on".to_owned(),
                 Fate::Success => "success".to_owned(),
@@ -199,6 +201,8 @@ mod tests {
         }
         let killed = of(&job(JobState::Cancelled, (0, 0), "DependencyNeverSatisfied"), "");
         assert!(matches!(killed, Fate::Lost(_)));
+        let twice = of(&job(JobState::Failed, (1, 0), "NonZeroExitCode"), "");
+        assert!(matches!(twice, Fate::Lost(_)));
     }
 
     #[test]

@@ -306,9 +306,9 @@ fn strange(path: &Path, message: &str) -> Error {
 
 /// Twelve digits by chance: runs that share a cluster must not share ids.
 fn new_id() -> io::Result<String> {
-    let mut bytes = [0; 6];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut bytes[2..])?;
+    Ok(format!("{:012x}", u64::from_be_bytes(bytes)))
 }
 
 #[cfg(test)]

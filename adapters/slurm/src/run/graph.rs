@@ -94,16 +94,15 @@ fn first_attempt(task: TaskId) -> TaskRun {
 fn nice(groups: &[Group], schedule: &Schedule, tasks: usize) -> Vec<i32> {
     let mut order: Vec<_> = schedule.placements().iter().map(|p| (p.start, p.task)).collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    let mut position = vec![0_i32; tasks];
-    for (at, (_, task)) in order.into_iter().enumerate() {
-        position[task.index()] = at as i32;
+    let mut position = vec![0_i64; tasks];
+    for (at, (_, task)) in (0..).zip(order) {
+        position[task.index()] = at;
     }
     let elements = groups.iter().flat_map(|group| &group.elements);
     let first = elements.map(|element| element.first().map_or(0, |first| position[first.run.task.index()]));
-    let mut nice: Vec<i32> = first.enumerate().map(|(submitted, at)| 2 * at - submitted as i32).collect();
+    let nice: Vec<i64> = (0..).zip(first).map(|(submitted, at): (i64, i64)| 2 * at - submitted).collect();
     let least = nice.iter().copied().min().unwrap_or_default();
-    nice.iter_mut().for_each(|nice| *nice -= least);
-    nice
+    nice.into_iter().map(|nice| i32::try_from(nice - least).unwrap_or(i32::MAX)).collect()
 }
 
 /// The tasks of every level in the order of the schedule.

@@ -8,7 +8,6 @@ use super::book::{Stage, Wanted};
 use super::conductor::Conductor;
 use super::fate::{self, Fate};
 use super::reasons::{self, Waiting};
-use super::wave::Ticket;
 use crate::{Change, JobId, JobRecord, JobState, Placement, Result, Selection};
 
 impl Conductor {
@@ -144,44 +143,23 @@ impl Conductor {
         let is_told = matches!(record.state, JobState::Completed | JobState::Failed)
             && record.exit.0 <= 1
             && record.exit.1 == 0;
+        let is_cut_off =
+            record.reason == "DependencyNeverSatisfied" || record.exit.0 == super::script::NO_PARENT;
         for ticket in self.book.open(wave, element) {
-            if self.folder.claim(ticket)? {
-                self.judge_unused(ticket, &record, &fate, is_ending)?;
+            if is_cut_off && !self.folder.is_claimed(ticket) {
+                // All that it depends on has succeeded meanwhile, or it would not have been asked for.
+                self.submit_again(ticket.run())?;
+            } else if self.folder.claim(ticket)? {
+                self.conclude(ticket.run(), &unused(&record, &fate, is_ending));
             } else if is_told && since.elapsed() < self.options.result_patience {
                 self.look_now()?;
             } else if is_ending {
-                self.conclude(
-                    ticket.run(),
-                    &Fate::Lost("its job was cancelled with another task".to_owned()),
-                )?;
+                self.conclude(ticket.run(), &Fate::Lost(WITH_ANOTHER.to_owned()));
             } else {
-                self.conclude(ticket.run(), &fate)?;
+                self.conclude(ticket.run(), &fate);
             }
         }
         Ok(())
-    }
-
-    /// The job is over and has never begun this attempt.
-    fn judge_unused(
-        &mut self,
-        ticket: Ticket,
-        record: &JobRecord,
-        fate: &Fate,
-        is_ending: bool,
-    ) -> Result<()> {
-        let fate = match fate {
-            // The others of its job have used up the time.
-            Fate::Failed(..) | Fate::Success | Fate::GoesOn if record.exit.0 <= 1 => {
-                Fate::Lost(format!("Slurm's job {} ended before its turn", record.id))
-            }
-            Fate::Final(_) if is_ending => Fate::Lost("its job was cancelled with another task".to_owned()),
-            fate => fate.clone(),
-        };
-        if record.reason == "DependencyNeverSatisfied" || record.exit.0 == super::script::NO_PARENT {
-            // All that it depends on has succeeded meanwhile, or it would not have been asked for.
-            return self.submit_again(ticket.run());
-        }
-        self.conclude(ticket.run(), &fate)
     }
 
     /// The same attempt gets another job.
@@ -211,7 +189,7 @@ impl Conductor {
                 // Whoever has not begun must not begin from now on.
                 let what = if self.folder.claim(ticket)? { "begun" } else { "ended" };
                 let reason = format!("Slurm has forgotten job {job}, and the task had not {what}");
-                self.conclude(ticket.run(), &Fate::Lost(reason))?;
+                self.conclude(ticket.run(), &Fate::Lost(reason));
             }
         }
         Ok(())
@@ -219,74 +197,71 @@ impl Conductor {
 
     /// The job has not begun: it must not wait for ever.
     fn judge_waiting(&mut self, wave: usize, element: usize, record: &JobRecord) -> Result<Option<Change>> {
-        let watch = self.book.watch(wave, element);
-        if watch.has_run {
-            // It was put back into the queue; what it has claimed it would not run again.
-            self.end_job(wave, element);
-            for ticket in self.book.open(wave, element) {
-                let reason = format!("Slurm's job {} was put back into the queue", record.id);
-                self.folder.claim(ticket)?;
-                self.conclude(ticket.run(), &Fate::Lost(reason))?;
-            }
-            return Ok(None);
+        let id = record.id;
+        if self.book.watch(wave, element).has_run {
+            return self.judge_put_back(wave, element, id).map(|()| None);
         }
         let waiting = reasons::judge(&record.reason);
-        if waiting == Waiting::NotLaunched {
-            let fate =
-                Fate::Lost(format!("Slurm's job {} could not be launched ({})", record.id, record.reason));
-            return self.give_up(wave, element, &fate).map(|()| None);
-        }
-        let is_soft = self.options.placement == Placement::Soft && !watch.is_free;
-        if waiting == Waiting::Patient && !is_soft {
-            watch.waits_since = None;
-            return Ok(None);
-        }
-        let waited = watch.waits_since.get_or_insert_with(Instant::now).elapsed();
-        let can_move = !watch.is_free && self.options.placement != Placement::None;
         let watch = self.book.watch(wave, element);
-        match waiting {
-            Waiting::Patient if waited >= self.options.soft_patience => {
-                watch.is_free = true;
-                watch.waits_since = None;
-                Ok(Some(Change { nodes: Some(String::new()), ..Change::of(record.id) }))
+        let can_move = !watch.is_free && self.options.placement != Placement::None;
+        let limit = match waiting {
+            Waiting::Patient if can_move && self.options.placement == Placement::Soft => {
+                self.options.soft_patience
             }
-            Waiting::Misplaced if can_move && waited >= self.options.patience => {
-                watch.is_free = true;
+            Waiting::Patient => {
                 watch.waits_since = None;
-                self.tell_moved(wave, element, record);
-                Ok(Some(Change { nodes: Some(String::new()), ..Change::of(record.id) }))
+                return Ok(None);
+            }
+            Waiting::NotLaunched => {
+                let fate = Fate::Lost(format!("Slurm's job {id} could not be launched ({})", record.reason));
+                return self.give_up(wave, element, &fate).map(|()| None);
             }
             Waiting::Held => {
-                if !std::mem::replace(&mut watch.is_held_told, true) {
+                if watch.waits_since.replace(Instant::now()).is_none() {
                     tracing::warn!(
-                        "Slurm's job {} is held ({}); it waits until somebody releases it",
-                        record.id,
+                        "Slurm's job {id} is held ({}); it waits until it is released",
                         record.reason
                     );
                 }
-                Ok(None)
+                return Ok(None);
             }
-            Waiting::Misplaced | Waiting::Hopeless
-                if waited >= self.options.patience && !can_move
-                    || waiting == Waiting::Hopeless && waited >= self.options.patience =>
-            {
-                let fate = Fate::Final(format!(
-                    "Slurm's job {} waited in vain for {} s: {}; change what the task demands, the partition or the placement",
-                    record.id,
-                    waited.as_secs(),
-                    record.reason
-                ));
-                self.give_up(wave, element, &fate).map(|()| None)
-            }
-            _ => Ok(None),
+            Waiting::Misplaced | Waiting::Hopeless => self.options.patience,
+        };
+        let waited = watch.waits_since.get_or_insert_with(Instant::now).elapsed();
+        if waited < limit {
+            return Ok(None);
         }
+        if can_move && waiting != Waiting::Hopeless {
+            (watch.is_free, watch.waits_since) = (true, None);
+            if waiting == Waiting::Misplaced {
+                self.tell_moved(wave, element, record);
+            }
+            return Ok(Some(Change { nodes: Some(String::new()), ..Change::of(id) }));
+        }
+        let fate = Fate::Final(format!(
+            "Slurm's job {id} waited in vain for {} s: {}; change what the task demands, the partition or the placement",
+            waited.as_secs(),
+            record.reason
+        ));
+        self.give_up(wave, element, &fate).map(|()| None)
+    }
+
+    /// The job has run and waits again: what it has claimed it would not run a second time.
+    fn judge_put_back(&mut self, wave: usize, element: usize, id: JobId) -> Result<()> {
+        self.end_job(wave, element);
+        for ticket in self.book.open(wave, element) {
+            self.folder.claim(ticket)?;
+            let reason = format!("Slurm's job {id} was put back into the queue");
+            self.conclude(ticket.run(), &Fate::Lost(reason));
+        }
+        Ok(())
     }
 
     /// A job that has not begun never will.
     fn give_up(&mut self, wave: usize, element: usize, fate: &Fate) -> Result<()> {
         for ticket in self.book.open(wave, element) {
             if self.folder.claim(ticket)? {
-                self.conclude(ticket.run(), fate)?;
+                self.conclude(ticket.run(), fate);
             }
         }
         self.end_job(wave, element);
@@ -308,17 +283,16 @@ impl Conductor {
     }
 
     /// Tells the runner what became of an attempt.
-    pub(super) fn conclude(&mut self, run: TaskRun, fate: &Fate) -> Result<()> {
+    pub(super) fn conclude(&mut self, run: TaskRun, fate: &Fate) {
         if *fate == Fate::GoesOn {
-            return Ok(());
+            return;
         }
-        let Some(Wanted { assignment, .. }) = self.book.wanted.remove(&run) else { return Ok(()) };
+        let Some(Wanted { assignment, .. }) = self.book.wanted.remove(&run) else { return };
         let task = assignment.task();
         if let Some(outcome) = fate.outcome(task) {
             self.tell(Report::Ended(run, outcome));
-            return Ok(());
         }
-        let Fate::Lost(reason) = fate else { return Ok(()) };
+        let Fate::Lost(reason) = fate else { return };
         let losses = self.losses.entry(run.task).or_default();
         *losses += 1;
         if *losses >= self.options.most_losses {
@@ -328,6 +302,20 @@ impl Conductor {
             tracing::warn!("'{}' is to run again: {reason}", task.name);
             self.tell(Report::Lost(run));
         }
-        Ok(())
+    }
+}
+
+/// Why an attempt was lost that shared its job with another.
+const WITH_ANOTHER: &str = "its job was cancelled with another task";
+
+/// What becomes of an attempt that its job has never begun, when that is over.
+fn unused(record: &JobRecord, fate: &Fate, is_ending: bool) -> Fate {
+    match fate {
+        // The others of its job have used up the time, or what else it was.
+        Fate::Failed(..) | Fate::Success | Fate::GoesOn if record.exit.0 <= 1 => {
+            Fate::Lost(format!("Slurm's job {} ended before its turn", record.id))
+        }
+        Fate::Final(_) if is_ending => Fate::Lost(WITH_ANOTHER.to_owned()),
+        fate => fate.clone(),
     }
 }

@@ -121,7 +121,7 @@ impl Shape {
             cpus,
             memory_mib,
             gres: gpus.into_iter().chain(others).collect(),
-            minutes: timeout.map(|seconds| minutes(seconds)),
+            minutes: timeout.map(minutes),
         }
     }
 }
@@ -176,15 +176,12 @@ fn pack(assignments: Vec<Assignment>, packing: Packing) -> Vec<Vec<Assignment>> 
             last.first().is_some_and(|first| first.node == assignment.node)
                 && packing.allows(last.len() + 1, seconds + expected)
         });
-        match elements.last_mut().filter(|_| fits) {
-            Some(last) => {
-                last.push(assignment);
-                seconds += expected;
-            }
-            None => {
-                elements.push(vec![assignment]);
-                seconds = expected;
-            }
+        if let Some(last) = elements.last_mut().filter(|_| fits) {
+            last.push(assignment);
+            seconds += expected;
+        } else {
+            elements.push(vec![assignment]);
+            seconds = expected;
         }
     }
     elements

@@ -51,6 +51,8 @@ pub struct TrainConfig {
     pub rate: f64,
     /// Nodes of a cluster at most.
     pub nodes: usize,
+    /// Rounds or generations from one measurement to the next. It tells which weights of plans can be the best.
+    pub measure: u64,
     /// Share of jobs from which runs, rather than plans, are learnt.
     pub runs: f64,
     /// Share of the latest weights in the running average, per update.
@@ -68,16 +70,17 @@ impl Default for TrainConfig {
             search: 5000,
             rounds: 1000,
             generations: 300,
-            pairs: 256,
-            shift: 0.4,
-            stride: 0.05,
+            pairs: 512,
+            shift: 0.2,
+            stride: 0.03,
             trials: 600,
             jobs: 32,
             updates: 8,
             batch: 256,
             memory: 100_000,
             rate: 1e-3,
-            nodes: 64,
+            nodes: 128,
+            measure: 20,
             runs: 0.0,
             share: 0.01,
             ridge: 0.02,
@@ -94,6 +97,11 @@ impl TrainConfig {
     /// Rounds and generations in all.
     pub fn steps(&self) -> u64 {
         self.planning() + self.generations
+    }
+
+    /// Whether the weights are measured after so many rounds and generations.
+    pub fn measures(&self, done: u64) -> bool {
+        done.is_multiple_of(self.measure) || done == self.steps()
     }
 
     /// What a round or generation after so many others is for.
@@ -146,6 +154,12 @@ impl TrainConfig {
                 "more than 0 and less than 1",
             ),
             ((2..=Self::MOST_NODES).contains(&self.nodes), "nodes", self.nodes.to_string(), "2 to 4096"),
+            (
+                self.measure > 0,
+                "rounds from one measurement to the next",
+                self.measure.to_string(),
+                "at least 1",
+            ),
             (is_share(self.runs), "runs", self.runs.to_string(), "a share from 0 to 1"),
             (
                 is_share(self.share) && self.share > 0.0,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 use mdts_core::Rng;
-use mdts_dag::FlatGraph;
+use mdts_dag::{DataModel, FlatGraph};
 use rand::SeedableRng;
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +27,8 @@ const TEACHERS: &str = "teachers";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Saved {
     config: TrainConfig,
-    /// Tasks and dependencies of every graph learnt from.
-    graphs: Vec<[usize; 2]>,
+    /// Name and digest of every graph learnt from.
+    graphs: Vec<(String, String)>,
     round: u64,
     curve: Vec<Report>,
     /// The latest rounds, whose lessons are in the memory.
@@ -73,7 +73,7 @@ impl Trainer {
     pub fn save_state(&self, path: &Path) -> Result<()> {
         let config = Saved {
             config: self.config.clone(),
-            graphs: sizes(&self.graphs),
+            graphs: self.graphs.iter().map(|graph| (graph.name().to_owned(), digest(graph))).collect(),
             round: self.round,
             curve: self.curve.clone(),
             taught: self.taught.len(),
@@ -112,12 +112,7 @@ impl Trainer {
     ) -> Result<Self> {
         let saved = &state.checkpoint.config;
         check_same(&config, &saved.config)?;
-        let (own, of_state) = (sizes(&graphs), &saved.graphs);
-        if own != *of_state {
-            let what = "tasks and dependencies of the graphs that the resumed training learns from".into();
-            let (found, expected) = (format!("{own:?}"), format!("{of_state:?}"));
-            return Err(Error::Size { what, found, expected });
-        }
+        check_graphs(&graphs, &saved.graphs)?;
         let mut trainer = Self::new(config, graphs)?;
         let learnt = prefixed("learnt", trainer.network.params())?;
         let average = prefixed("average", &trainer.average)?;
@@ -139,7 +134,7 @@ impl Trainer {
             observe(i, saved.taught);
             fill(&trainer.average, weights)?;
             let scorer = Arc::new(Scorer::new(&trainer.average)?);
-            let lessons = teach(&trainer.config, &trainer.graphs, first + i as u64, &scorer, threads);
+            let lessons = teach(&trainer.config, &trainer.learnt, first + i as u64, &scorer, threads);
             trainer.remember(weights.to_vec(), lessons);
         }
         fill(&trainer.average, &flat(&average)?)?;
@@ -148,8 +143,42 @@ impl Trainer {
     }
 }
 
-fn sizes(graphs: &[Arc<FlatGraph>]) -> Vec<[usize; 2]> {
-    graphs.iter().map(|graph| [graph.len(), graph.edge_count()]).collect()
+/// Names the first graph that differs.
+fn check_graphs(own: &[Arc<FlatGraph>], saved: &[(String, String)]) -> Result<()> {
+    let refuse = |what: String, found: String, expected: String| Err(Error::Size { what, found, expected });
+    if own.len() != saved.len() {
+        let what = "number of graphs that the resumed training learns from".into();
+        return refuse(what, own.len().to_string(), saved.len().to_string());
+    }
+    for (i, (graph, (name, expected))) in own.iter().zip(saved).enumerate() {
+        let found = digest(graph);
+        if found != *expected {
+            let what = format!("digest of graph {} ('{name}') that the resumed training learns from", i + 1);
+            return refuse(what, format!("{found} ('{}')", graph.name()), expected.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Tells graphs apart that are not learnt from in the same way: kinds, work, demands, dependencies and their bytes.
+fn digest(graph: &FlatGraph) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for kind in graph.kinds() {
+        hasher.update(&(kind.len() as u64).to_le_bytes()).update(kind.as_bytes());
+    }
+    for task in graph.tasks() {
+        hasher.update(&(graph.kind(task).index() as u64).to_le_bytes());
+        hasher.update(&graph.work(task).to_bits().to_le_bytes());
+        hasher.update(format!("{:?}", graph.demands()[graph.demand(task).index()]).as_bytes());
+        hasher.update(&(graph.parents(task).len() as u64).to_le_bytes());
+        for (parent, bytes) in graph.parents(task).iter().zip(graph.parent_bytes(task, DataModel::Edges)) {
+            hasher.update(&parent.get().to_le_bytes()).update(&bytes.to_bits().to_le_bytes());
+        }
+    }
+    for times in graph.per_node_times() {
+        hasher.update(format!("{times:?}").as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
 }
 
 /// Names the first setting that differs.

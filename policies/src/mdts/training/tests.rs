@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use mdts_core::{Instance, Planner, SlotModel};
+use mdts_core::engine::Step;
+use mdts_core::sim::{Conditions, simulate};
+use mdts_core::{Decisions, Instance, Placer, Planner, SlotModel};
 use mdts_dag::generate;
 
 use super::*;
-use crate::list;
-use crate::mdts::{MdtsRaw, save};
+use crate::mdts::{MdtsRaw, Raw, save};
+use crate::{balance, list};
 
 fn config() -> TrainConfig {
     TrainConfig {
@@ -19,7 +21,7 @@ fn config() -> TrainConfig {
         updates: 2,
         batch: 16,
         memory: 90,
-        nodes: 4,
+        nodes: 8,
         generations: 3,
         pairs: 6,
         trials: 8,
@@ -147,8 +149,13 @@ fn states_of_other_trainings_are_refused() {
     assert!(text.contains("'imitation'"), "{text}");
     let text = refused(TrainConfig { seed: 9, ..config() }, Vec::new());
     assert!(text.contains("'seed'"), "{text}");
-    let graph = generate::from_text("fork-join:width=3", &mut Rng::seed_from_u64(1)).unwrap();
-    let text = refused(config(), vec![Arc::new(graph.freeze())]);
+    let text = refused(TrainConfig { measure: 7, ..config() }, Vec::new());
+    assert!(text.contains("'measure'") && text.contains("found 7, expected 20"), "{text}");
+    let graph = |seed| {
+        let graph = generate::from_text("fork-join:width=3", &mut Rng::seed_from_u64(seed)).unwrap();
+        Arc::new(graph.freeze())
+    };
+    let text = refused(config(), vec![graph(1)]);
     assert!(text.contains("graphs"), "{text}");
 
     let bytes = std::fs::read(&path).unwrap();
@@ -156,6 +163,50 @@ fn states_of_other_trainings_are_refused() {
     assert!(State::read(&path).unwrap_err().to_string().contains("not a whole checkpoint"));
     save(&path, &first, &first.card()).unwrap();
     assert!(State::read(&path).is_err(), "weights are no state");
+
+    // As many tasks and dependencies, but other run times.
+    let first = Trainer::new(config(), vec![graph(1)]).unwrap();
+    first.save_state(&path).unwrap();
+    let state = State::read(&path).unwrap();
+    let resumed = |graph| Trainer::resume(config(), vec![graph], &state, 1, &mut |_, _| {});
+    assert!(resumed(graph(1)).is_ok());
+    let text = resumed(graph(2)).unwrap_err().to_string();
+    assert!(text.contains("digest of graph 1"), "{text}");
+}
+
+/// Leaves all tasks for later, for ever.
+#[derive(Debug)]
+struct Lazy;
+
+impl Placer for Lazy {
+    fn place(&mut self, _: &Step<'_>, _: &mut Decisions) -> mdts_core::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_run_that_fails_counts_as_a_bad_one() {
+    let mut rng = Rng::seed_from_u64(1);
+    let run = validation::Run::random(8, &[], &mut rng).unwrap();
+    assert!((run.cost(Lazy) - 10.0_f64.ln()).abs() < 1e-12);
+    assert!(run.cost(balance::Eft::default()).abs() < 1e-9);
+}
+
+#[test]
+fn an_earlier_run_has_noise_of_its_own_and_the_same_nodes() {
+    let mut rng = Rng::seed_from_u64(2);
+    let instance = lessons::instance(8, &[], &mut rng).unwrap();
+    let scorer = Arc::new(Scorer::new(PairNetwork::new(&mut rng).unwrap().params()).unwrap());
+    let seen = |noise: f64, affinity: f64| {
+        let conditions = Conditions { seed: 3, noise, affinity, ..Conditions::default() };
+        let mut raw = Raw::new(scorer.clone(), Experience::default());
+        simulate(&vec![(0.0, instance.clone())], &mut raw, &conditions).unwrap();
+        (teaching::experience(&instance, &scorer, &conditions), raw.experience().clone())
+    };
+    let (earlier, later) = seen(0.3, 0.0);
+    assert_ne!(earlier, later);
+    let (earlier, later) = seen(0.0, 0.5);
+    assert_eq!(earlier, later);
 }
 
 #[test]
@@ -214,6 +265,7 @@ fn configurations_that_make_no_sense_are_refused() {
         (TrainConfig { shift: 0.0, ..config() }, "shift"),
         (TrainConfig { stride: f64::NAN, ..config() }, "stride"),
         (TrainConfig { trials: 0, ..config() }, "trials"),
+        (TrainConfig { measure: 0, ..config() }, "measurement"),
     ];
     for (config, named) in table {
         let text = Trainer::new(config, Vec::new()).unwrap_err().to_string();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use mdts_core::sim::Conditions;
-use mdts_core::{Instance, Planner, Rng};
+use mdts_core::{Instance, Placer, Planner, Rng};
+use mdts_dag::FlatGraph;
 use rand::SeedableRng;
 
 use super::{Report, in_parallel};
@@ -17,6 +18,8 @@ use crate::{balance, list};
 
 /// Jobs that are planned.
 const PLANS: usize = 300;
+/// What fails counts as if it took so many times as long as the rule it is compared with.
+const FAILED: f64 = 10.0;
 
 #[derive(Debug)]
 pub(super) struct Validation {
@@ -41,8 +44,8 @@ pub(super) struct Run {
 
 impl Run {
     /// A random job on a random cluster under random conditions.
-    pub(super) fn random(nodes: usize, extra: &[Arc<mdts_dag::FlatGraph>], rng: &mut Rng) -> Option<Self> {
-        let instance = lessons::run(nodes, extra, rng)?;
+    pub(super) fn random(nodes: usize, graphs: &[Arc<FlatGraph>], rng: &mut Rng) -> Option<Self> {
+        let instance = lessons::run(nodes, graphs, rng)?;
         let mut conditions = lessons::conditions(rng);
         let eft = |conditions: &Conditions| teaching::run(&instance, balance::Eft::default(), conditions);
         let mut seconds = eft(&conditions)?;
@@ -54,22 +57,24 @@ impl Run {
     }
 
     /// Logarithm of a policy's makespan over that of online earliest finish time.
-    pub(super) fn cost(&self, raw: Raw) -> Option<f64> {
-        Some((teaching::run(&self.instance, raw, &self.conditions)? / self.eft).ln())
+    pub(super) fn cost(&self, placer: impl Placer) -> f64 {
+        let makespan = teaching::run(&self.instance, placer, &self.conditions);
+        makespan.map_or(FAILED, |makespan| makespan / self.eft).ln()
     }
 }
 
 impl Validation {
-    pub(super) fn new(runs: usize, nodes: usize) -> Self {
+    /// So many runs; half of all jobs are these graphs, if there are any.
+    pub(super) fn new(runs: usize, nodes: usize, graphs: &[Arc<FlatGraph>]) -> Self {
         let mut rng = Rng::seed_from_u64(0x7a11_da7e);
         let plan = |rng: &mut Rng| {
-            let instance = lessons::instance(nodes, &[], rng)?;
+            let instance = lessons::instance(nodes, graphs, rng)?;
             let heft = list::Heft.plan(&instance, rng).ok()?.makespan();
             (heft > 0.0).then_some(Plan { instance, heft })
         };
         let plans = (0..PLANS).filter_map(|_| plan(&mut rng)).collect();
         let mut rng = Rng::seed_from_u64(0x7a11_da7f);
-        let runs = (0..runs).filter_map(|_| Run::random(nodes, &[], &mut rng)).collect();
+        let runs = (0..runs).filter_map(|_| Run::random(nodes, graphs, &mut rng)).collect();
         Self { plans, runs }
     }
 
@@ -77,9 +82,11 @@ impl Validation {
     pub(super) fn measure(&self, scorer: &Arc<Scorer>, threads: usize, report: Report) -> Report {
         let plan = |case: &Plan| {
             let job = Arc::new(Job::new(&case.instance, &Experience::default()));
-            let mut planning = Planning::new(&case.instance, scorer.clone(), job).ok()?;
-            planning.complete();
-            Some((planning.makespan() / case.heft).ln())
+            let planned = Planning::new(&case.instance, scorer.clone(), job).map(|mut planning| {
+                planning.complete();
+                planning.makespan() / case.heft
+            });
+            planned.unwrap_or(FAILED).ln()
         };
         let run = |case: &Run| case.cost(Raw::new(scorer.clone(), Experience::default()));
         let plans = in_parallel(self.plans.len(), threads, |i| plan(&self.plans[i]));
@@ -89,7 +96,6 @@ impl Validation {
 }
 
 /// Geometric mean from logarithms.
-fn mean(logs: &[Option<f64>]) -> f64 {
-    let count = logs.iter().flatten().count().max(1) as f64;
-    (logs.iter().flatten().sum::<f64>() / count).exp()
+fn mean(logs: &[f64]) -> f64 {
+    (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
 }

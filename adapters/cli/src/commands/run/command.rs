@@ -198,7 +198,7 @@ async fn drive(
     let placer: Box<dyn Placer> = match (submitted, ready.plan.search) {
         (Some(nodes), _) => Box::new(AsSubmitted::new(nodes)),
         (None, Some(_)) => search::base(&ready.policy)?.placer_with_plan(ready.plan.schedule.clone(), seed),
-        (None, None) => ready.policy.placer(seed),
+        (None, None) => ready.policy.placer_of_run(seed, ready.experience()?, ready.scale()),
     };
     let outlook = Outlook::new(&ready.plan.schedule, ready.work.instance.tasks(), ready.scale());
     let watched = Watched { instance: ready.work.instance.clone(), outlook };

@@ -9,6 +9,7 @@ use mdts_core::runner::Executor;
 use mdts_core::{Cluster, Error as CoreError, Instance};
 use mdts_dag::JobGraph;
 use mdts_local::{EmulatedExecutor, KeeperOptions, LocalExecutor, LocalOptions};
+use mdts_policies::mdts::Experience;
 use mdts_slurm::SlurmHandle;
 
 use super::command::{Place, Run};
@@ -60,6 +61,16 @@ impl Ready {
     /// Seconds of the run per second of the plan.
     pub(super) fn scale(&self) -> f64 {
         self.work.emulate.unwrap_or(1.0)
+    }
+
+    /// What earlier runs have taught of the nodes, for a policy that can use it. Tasks that sleep know no nodes.
+    pub(super) fn experience(&self) -> Result<Experience> {
+        match self.work.emulate {
+            None if self.policy.has_experience() => {
+                history::experience(&self.work.machines.cluster, &self.settings)
+            }
+            _ => Ok(Experience::default()),
+        }
     }
 
     /// What runs the tasks, behind the cache if there is one.
@@ -243,7 +254,7 @@ impl Run {
     fn check_place(&self) -> Result<()> {
         let wrong = match self.on {
             Place::Local if self.slurm.is_given() || self.detach => {
-                "--partition, --mode, --placement, --no-arrays, --throttle, --pack, --pack-seconds, --sbatch, --patience, --outage and --detach are for --on slurm"
+                "--partition, --mode, --placement, --no-arrays, --throttle, --pack, --pack-seconds, --rest, --sbatch, --patience, --outage and --detach are for --on slurm"
             }
             Place::Slurm if self.emulate.is_some() => "--emulate runs nothing; leave it or --on slurm out",
             Place::Slurm if self.life.is_local() => {

@@ -26,7 +26,7 @@ beside HEFT's, runs with noise, hidden affinity and failures beside those of onl
 measured so far, OUT.state all that is needed to resume. Ctrl-C ends after the round.
 
 Settings in the configuration: seed, imitation, search, rounds, generations, pairs, shift, stride, trials, jobs,
-updates, batch, memory, rate, nodes, runs, share, ridge.
+updates, batch, memory, rate, nodes, measure, runs, share, ridge.
 
 Examples:
   mdts train weights.safetensors --curve curve.csv --plot curve.svg
@@ -65,9 +65,9 @@ pub(crate) struct Train {
     /// Threads; the weights do not depend on them [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     threads: Option<u16>,
-    /// Measure and save every so many rounds
-    #[arg(long, value_name = "ROUNDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
-    measure: u64,
+    /// Measure and save every so many rounds [default: 20]
+    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u64).range(1..))]
+    measure: Option<u64>,
     /// Write the measured rounds as CSV
     #[arg(long, value_name = "FILE")]
     curve: Option<PathBuf>,
@@ -111,7 +111,7 @@ impl Train {
                 })?
             }
         };
-        let report = Session::new(trainer, files, progress, threads)?.run(threads, self.measure)?;
+        let report = Session::new(trainer, files, progress, threads)?.run(threads)?;
         match (self.json, quiet) {
             (true, _) => output::print_json(&report),
             (false, true) => Ok(()),
@@ -151,6 +151,7 @@ impl Train {
         config.rounds = self.rounds.unwrap_or(config.rounds);
         config.generations = self.generations.unwrap_or(config.generations);
         config.seed = self.seed.unwrap_or(config.seed);
+        config.measure = self.measure.unwrap_or(config.measure);
         Ok(config)
     }
 

@@ -62,7 +62,7 @@ impl Session {
     /// # Errors
     /// [`Error::Learn`] if learning broke down, [`Error::Output`] if a file cannot be written; what was saved before
     /// stays.
-    pub(super) fn run(mut self, threads: usize, every: u64) -> Result<Report> {
+    pub(super) fn run(mut self, threads: usize) -> Result<Report> {
         let (begin, resumed_from, rounds) = (Instant::now(), self.trainer.round(), self.trainer.rounds());
         let stop = Arc::new(AtomicBool::new(false));
         interrupt::obey(stop.clone(), SAID)?;
@@ -71,8 +71,7 @@ impl Session {
             self.keep(&untrained)?;
         }
         while self.trainer.round() < rounds && !stop.load(Ordering::Relaxed) {
-            let next = self.trainer.round() + 1;
-            let measure = next.is_multiple_of(every) || next == rounds;
+            let measure = self.trainer.config().measures(self.trainer.round() + 1);
             let round = self.trainer.step(threads, measure).map_err(Error::learning)?;
             let is_better = measure && self.keep(&round)?;
             self.progress.show(&round, is_better);
