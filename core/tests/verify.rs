@@ -106,6 +106,29 @@ fn bounds_by_hand() -> Result<()> {
     Ok(())
 }
 
+/// Four tasks of 1 s between a first and a last one of 1 s each, beside one of 4 s, on two identical nodes: of the long one
+/// at least 3 s lie between, so 1 + (4 + 3)/2 + 1.
+#[test]
+fn energy_by_hand() -> Result<()> {
+    let mut job = JobGraph::builder("fork-join and more");
+    let first = job.task(Task::new("first").seconds(1.0))?;
+    let last = job.task(Task::new("last").seconds(1.0))?;
+    for i in 0..4 {
+        let task = job.task(Task::new(format!("t{i}")).seconds(1.0))?;
+        job.depend(task, first, 0.0);
+        job.depend(last, task, 0.0);
+    }
+    job.task(Task::new("long").seconds(4.0))?;
+    let graph = Arc::new(job.build()?.freeze());
+    for slots in [SlotModel::Exclusive, SlotModel::Resources] {
+        let cluster = Cluster::identical(2, slots)?;
+        let bounds = lower_bounds(&Instance::new(graph.clone(), cluster.into(), DataModel::Edges)?);
+        assert_eq!((bounds.critical_path, bounds.work, bounds.interval), (4.0, 5.0, 5.0));
+        assert_eq!((bounds.energy, bounds.best()), (5.5, 5.5));
+    }
+    Ok(())
+}
+
 #[test]
 fn a_path_with_transfers_by_hand() -> Result<()> {
     // a takes 1 s on m0 and 4 s on m1, b 5 s and 1 s; 2 s of data between them: 1 + 2 + 1, 1 + 5 or 4 + 1.

@@ -11,11 +11,12 @@ use mdts_core::sim::{Conditions, simulate};
 use mdts_core::testkit::check_planner;
 use mdts_core::{
     Cluster, Error, Instance, Node, NodeId, Placement, Planner, Progress, Rng, Schedule, SlotModel,
+    lower_bounds,
 };
 use mdts_dag::{DataModel, JobGraph, Task, TaskId};
 use mdts_policies::find;
 use mdts_policies::search::{Budget, Control, Found, Quick, Search, Start};
-use rand::SeedableRng;
+use rand::{Rng as _, SeedableRng};
 
 const MODELS: [(SlotModel, DataModel); 4] = [
     (SlotModel::Exclusive, DataModel::Edges),
@@ -116,6 +117,8 @@ fn compare_with_enumeration(tasks: u32, seeds: std::ops::Range<u64>) {
             let makespan = found.schedule.makespan();
             let shorter = Enumeration::shorter_than(&instance, makespan * (1.0 - 1e-9));
             assert_eq!(shorter, None, "seed {seed}, {slots:?}, {data:?}: {makespan} is not the optimum");
+            let bounds = lower_bounds(&instance);
+            assert!(bounds.best() <= makespan * (1.0 + 1e-9), "seed {seed}, {slots:?}, {data:?}: {bounds:?}");
         }
     }
 }
@@ -143,10 +146,56 @@ fn the_proof_finds_the_optimum_without_annealing() {
     }
 }
 
+/// 30 tasks on one node with two resources.
+fn project(seed: u64) -> Instance {
+    let rng = &mut Rng::seed_from_u64(seed);
+    let mut job = JobGraph::builder("project");
+    for i in 0..30 {
+        let seconds = f64::from(rng.random_range(1..10_u32));
+        let task = Task::new(format!("t{i}")).seconds(seconds).cores(f64::from(rng.random_range(1..5_u32)));
+        let id = job.task(task.memory(rng.random_range(0..10))).unwrap();
+        for parent in i.max(8) - 8..i {
+            if rng.random_bool(0.25) {
+                job.depend(id, TaskId::new(parent), 0.0);
+            }
+        }
+    }
+    let nodes = vec![Node::new("m").cores(8.0).memory(16)];
+    let network = mdts_core::Network::uniform(mdts_core::Link::INSTANT);
+    let cluster = Cluster::new(nodes, network, SlotModel::Resources).unwrap();
+    instance(&job.build().unwrap(), cluster, DataModel::Edges)
+}
+
+#[test]
+fn a_longer_search_proves_more() {
+    for (seed, optimum) in [(17, 59.0), (18, 56.0)] {
+        let instance = project(seed);
+        let short = search(&instance, 20_000, 1);
+        assert!(!short.optimal && short.lower_bound < optimum, "seed {seed}: {short:?}");
+        let long = search(&instance, 80_000, 1);
+        assert!(long.optimal, "seed {seed}");
+        assert_eq!((long.schedule.makespan(), long.lower_bound), (optimum, optimum), "seed {seed}");
+        assert_eq!(long, search(&instance, 80_000, 1), "seed {seed}");
+    }
+}
+
 #[test]
 fn never_worse_than_list_policies_and_the_same_for_a_seed() {
-    let policies =
-        ["heft", "cpop", "peft", "dls", "etf", "min-min", "max-min", "sufferage", "mct", "olb", "met"];
+    let policies = [
+        "heft",
+        "cpop",
+        "peft",
+        "lookahead",
+        "dls",
+        "etf",
+        "min-min",
+        "max-min",
+        "sufferage",
+        "mct",
+        "olb",
+        "met",
+        "fastest-node",
+    ];
     for (slots, data) in MODELS {
         for seed in 0..25 {
             let instance = random_instance(seed, slots, data);

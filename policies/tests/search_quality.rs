@@ -76,3 +76,17 @@ fn workflows_on_unequal_machines() {
     assert!(rows.len() > 10 && mean(&ratios) < 0.995, "{}", mean(&ratios));
     assert!(ratios.iter().all(|r| *r < 1.05), "{ratios:?}");
 }
+
+#[test]
+fn proven_optima_of_workflows_are_reached() {
+    let Some(data) = data("", "proven_optima_of_workflows_are_reached") else { return };
+    let rows: Vec<Row> = q8(&data).into_iter().filter(|row| row.proven).collect();
+    let known = ["chain-5", "forkjoin-10", "epigenomics-chameleon-hep-1seq-100k", "srasearch-chameleon-10a"];
+    for (part, optimum) in known.iter().zip([250.62, 236.8187, 90.603, 769.387]) {
+        assert!(rows.iter().any(|row| row.name.contains(part) && row.best == optimum), "{part}");
+    }
+    assert_eq!(rows.len(), known.len());
+    for (row, ratio) in rows.iter().zip(ratios(&rows, 600_000)) {
+        assert!((ratio * row.best - row.best).abs() <= 1e-3, "{}: {}", row.name, ratio * row.best);
+    }
+}

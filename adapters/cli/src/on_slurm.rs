@@ -10,8 +10,8 @@ use clap::ValueEnum;
 use mdts_core::{Capacity, Cluster};
 use mdts_dag::units::parse_seconds;
 use mdts_slurm::{
-    Commands, CommandsOptions, Discovered, Packing, Placement, Rest, RestAddress, RestOptions, Slurm, SlurmExecutor, SlurmHandle,
-    SlurmOptions, discover,
+    Commands, CommandsOptions, Discovered, Packing, Placement, Rest, RestAddress, RestOptions, Slurm,
+    SlurmExecutor, SlurmHandle, SlurmOptions, discover,
 };
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ pub(crate) struct SlurmFlags {
     /// Run as many tasks one after the other in one job as should take this long
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pack_seconds: Option<f64>,
-    /// Call slurmrestd at this socket (a path) or HOST:PORT, with the token in SLURM_JWT, instead of Slurm's programs
+    /// Call slurmrestd at this socket (a path) or HOST:PORT, with the token in `SLURM_JWT`, instead of Slurm's programs
     #[arg(long, value_name = "ADDRESS")]
     rest: Option<String>,
     /// A further option of sbatch, such as --sbatch=--account=x; may be repeated

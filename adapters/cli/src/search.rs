@@ -12,7 +12,7 @@ use mdts_dag::generate::seeded;
 use mdts_policies::search::{Budget, Control, Found, Search, Start};
 
 use crate::error::Result;
-use crate::interrupt;
+use crate::interrupt::Interrupts;
 use crate::policy::{self, Plan, Policy};
 use crate::progress;
 use crate::text::number;
@@ -26,13 +26,19 @@ const LONGEST: f64 = 1e9;
 /// Time between two looks at whether Ctrl-C was pressed, and how long the search may take to end itself after that.
 const TICK: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_millis(100);
-/// What is said when Ctrl-C was pressed.
-const SAID: &str = "interrupted: the search ends with the best plan so far; press Ctrl-C again for none";
+/// What the help of commands with these flags tells about a search.
+pub(crate) const HELP: &str = "\
+A search (--budget, --iterations, or the policy search) improves the shortest plan of the policy and the list policies, so
+none of them has a shorter one. Those that take long are left out of large jobs: lookahead where dependencies x nodes^2 is
+more than 10 million, and with dls, etf, min-min, max-min and sufferage where tasks x nodes is more than 2 million.
+
+Ctrl-C ends a search that flags ask for with its best plan so far. plan shows it; run goes on and follows it, and stops as
+always when Ctrl-C is pressed again; compare goes on with the next policy. A second Ctrl-C before that ends the program.";
 
 /// Flags about the search, common to several commands.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct SearchFlags {
-    /// Improve the plan for so many seconds, or until it is proven optimal
+    /// Improve the plan for so many seconds, until it is proven optimal, or until Ctrl-C: then with the best plan so far
     #[arg(long, value_name = "SECS", value_parser = seconds, allow_negative_numbers = true)]
     #[arg(conflicts_with = "iterations")]
     budget: Option<f64>,
@@ -106,7 +112,9 @@ pub(crate) fn base(policy: &Policy) -> Result<Policy> {
     if policy.name() == NAME { Ok(Policy::new(policy::find(BASE)?, None)) } else { Ok(policy.clone()) }
 }
 
-/// Searches and verifies; Ctrl-C ends the process, as nothing is lost but a plan.
+/// Searches and verifies; with `interrupts`, the first Ctrl-C ends the search with the best plan so far.
+///
+/// A list policy that has begun cannot be interrupted: its thread is left behind if there is a plan already.
 ///
 /// # Errors
 /// Those of [`policy::plan`].
@@ -114,35 +122,15 @@ pub(crate) fn plan(
     search: Search,
     policy: &Policy,
     seed: u64,
-    instance: &Instance,
-    quiet: bool,
-) -> Result<Plan> {
-    let begin = Instant::now();
-    let stop = AtomicBool::new(false);
-    let bar = progress::search(quiet);
-    let planned =
-        improve(search, policy, seed, instance, &stop, &mut |found| progress::show_search(&bar, found));
-    bar.finish_and_clear();
-    measured(search, planned?, false, begin, instance)
-}
-
-/// Searches and verifies; Ctrl-C ends the search with the best plan so far, and the process the second time.
-///
-/// A list policy that has begun cannot be interrupted: its thread is left behind if there is a plan already.
-///
-/// # Errors
-/// Those of [`policy::plan`], and [`crate::error::Error::System`].
-pub(crate) fn plan_until_interrupted(
-    search: Search,
-    policy: &Policy,
-    seed: u64,
     instance: &Arc<Instance>,
     quiet: bool,
+    interrupts: Option<&Interrupts>,
 ) -> Result<Plan> {
     let begin = Instant::now();
-    let stop = Arc::new(AtomicBool::new(false));
-    interrupt::obey(stop.clone(), SAID)?;
-    tracing::info!("searching; Ctrl-C ends the search with the best plan so far");
+    let stop = interrupts.map_or_else(Arc::default, Interrupts::begin);
+    if interrupts.is_some() {
+        tracing::info!("searching; Ctrl-C ends the search with the best plan so far");
+    }
     let bar = progress::search(quiet);
     let (sender, better) = channel();
     let searcher = {
@@ -178,9 +166,10 @@ pub(crate) fn plan_until_interrupted(
         }
     };
     bar.finish_and_clear();
-    // From here on Ctrl-C ends the process.
-    let was_interrupted = stop.swap(true, Ordering::Relaxed);
-    measured(search, found?, was_interrupted, begin, instance)
+    if let Some(interrupts) = interrupts {
+        interrupts.end();
+    }
+    measured(search, found?, stop.load(Ordering::Relaxed), begin, instance)
 }
 
 fn improve(

@@ -349,16 +349,14 @@ async fn answers_that_many_do_not_take() -> Outcome {
     assert_eq!(client.job(&job).await?.tasks, 1000, "short answers need no room");
     client.place(&job, &common::tasks(&[])).await?;
     drop(streams);
+    let path = format!("/v1/jobs/{job}/tasks");
     let again = async {
-        while client
-            .send::<(), serde_json::Value>(Method::GET, &format!("/v1/jobs/{job}/tasks"), None, None)
-            .await
-            .is_err()
-        {
+        while client.exchange(&Method::GET, &path, Vec::new().into(), None).await?.0 != 200 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        Ok::<_, Error>(())
     };
-    tokio::time::timeout(DEADLINE, again).await?;
+    tokio::time::timeout(DEADLINE, again).await??;
     service.stop().await?;
     Ok(())
 }
@@ -397,14 +395,14 @@ async fn times_per_node_count_for_every_node() -> Outcome {
     let service = Service::with(tempfile::tempdir()?, "eft", Listen::default(), options)?;
     let client = service.client();
     client.register("m", &node(1.0)).await?;
-    let tasks: Vec<String> = (0..500).map(|i| format!("{{name: t{i}, work: {{m: 1}}}}")).collect();
+    let tasks: Vec<String> = (0..500).map(|i| format!("{{name: t{i}, times: {{m: 1}}}}")).collect();
     let graph = format!("tasks: [{}]", tasks.join(", "));
     let first = submit(&client, &graph).await?;
     client.cancel(&first).await?;
     let nodes = (0..200).map(|i| (format!("m{i}"), node(1.0))).collect();
     client.register_all(&mdts_service::api::Registration { nodes }).await?;
     assert_eq!(status(submit(&client, &graph).await), 503, "500 times 201 numbers");
-    submit(&client, &graph.replace("{m: 1}", "1")).await?;
+    submit(&client, &graph.replace("times: {m: 1}", "work: 1")).await?;
     service.stop().await?;
     Ok(())
 }

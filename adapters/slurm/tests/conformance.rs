@@ -12,7 +12,7 @@ use mdts_slurm::{
     RestAddress, RestOptions, Result, Selection, Slurm, SlurmExecutor, SlurmOptions, Submission, discover,
 };
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 fn cluster() -> Option<&'static SlurmCluster> {
     static CLUSTER: OnceLock<Option<SlurmCluster>> = OnceLock::new();

@@ -5,11 +5,12 @@ use mdts_dag::analysis::{downward_rank, upward_rank};
 use serde::Serialize;
 
 use super::Instance;
+use super::energy::{self, Window, energetic};
 use crate::NodeId;
 use crate::cluster::SlotModel;
 
 /// What is known about the shortest possible makespan, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Bounds {
     /// Longest path with every task on its fastest node and no transfers. Schedule length ratios divide by this.
     pub critical_path: f64,
@@ -19,12 +20,15 @@ pub struct Bounds {
     pub work: f64,
     /// Work over capacity between the earliest start and the latest end of a set of tasks.
     pub interval: f64,
+    /// The same with the parts of tasks that an interval holds at least; no less than the others, but 0 for more than 128
+    /// tasks.
+    pub energy: f64,
 }
 
 impl Bounds {
     /// The best of all.
     pub fn best(&self) -> f64 {
-        self.critical_path.max(self.transfer_path).max(self.work).max(self.interval)
+        self.critical_path.max(self.transfer_path).max(self.work).max(self.interval).max(self.energy)
     }
 }
 
@@ -33,7 +37,8 @@ const ALL_PAIRS: usize = 512;
 /// Tasks x nodes up to which `transfer_path` is computed; it takes so many numbers of memory.
 const TRANSFERS: usize = 1 << 22;
 
-/// Computes all bounds. O(tasks x (nodes + resources + log tasks) + dependencies), and tasks^2 for up to 512 tasks;
+/// Computes all bounds. O(tasks x (nodes + resources + log tasks) + dependencies), tasks^2 for up to 512 tasks and
+/// tasks^2 log tasks for up to 128;
 /// O((tasks + dependencies) x nodes) for `transfer_path`, which is `critical_path` beyond 4 million tasks x
 /// nodes.
 ///
@@ -46,19 +51,34 @@ pub fn lower_bounds(instance: &Instance) -> Bounds {
     let graph = instance.graph();
     let exec = |t| instance.min_exec(t);
     let up = upward_rank(graph, instance.data(), exec, |_| 0.0);
-    let down = downward_rank(graph, instance.data(), exec, |_| 0.0);
-    let critical_path = up.iter().copied().fold(0.0, f64::max);
-    let (mut work, mut interval) = (0.0_f64, 0.0_f64);
-    let heads: Vec<f64> = down;
+    let heads: Vec<f64> = downward_rank(graph, instance.data(), exec, |_| 0.0);
     let tails: Vec<f64> = graph.tasks().map(|t| up[t.index()] - exec(t)).collect();
-    for area in areas(instance) {
-        work = work.max(area.iter().copied().collect::<Sum>().value());
-        interval = interval.max(after(&area, &heads)).max(after(&area, &tails));
-        if area.len() <= ALL_PAIRS {
-            interval = interval.max(between(&area, &heads, &tails));
+    let mut bounds = Bounds { critical_path: longest(&up), ..Bounds::default() };
+    bounds.transfer_path = transfer_path(instance).max(bounds.critical_path);
+    let areas = areas(instance);
+    for Area { work, .. } in &areas {
+        bounds.work = bounds.work.max(work.iter().copied().collect::<Sum>().value());
+        bounds.interval = bounds.interval.max(after(work, &heads)).max(after(work, &tails));
+        if work.len() <= ALL_PAIRS {
+            bounds.interval = bounds.interval.max(between(work, &heads, &tails));
         }
     }
-    Bounds { critical_path, transfer_path: transfer_path(instance).max(critical_path), work, interval }
+    if instance.tasks() <= energy::MOST_TASKS {
+        let window = |t: TaskId| Window { head: heads[t.index()], exec: exec(t), tail: tails[t.index()] };
+        let windows: Vec<Window> = graph.tasks().map(window).collect();
+        let energetic = |best: f64, area: &Area| energetic(area, &windows, best);
+        bounds.energy = areas.iter().fold(bounds.best(), energetic);
+    }
+    bounds
+}
+
+/// [`Bounds::critical_path`] alone. O(tasks + dependencies).
+pub(super) fn critical_path(instance: &Instance) -> f64 {
+    longest(&upward_rank(instance.graph(), instance.data(), |t| instance.min_exec(t), |_| 0.0))
+}
+
+fn longest(paths: &[f64]) -> f64 {
+    paths.iter().copied().fold(0.0, f64::max)
 }
 
 fn transfer_path(instance: &Instance) -> f64 {
@@ -105,8 +125,19 @@ pub fn remaining_paths(instance: &Instance) -> Vec<f64> {
     behind
 }
 
-/// For every way to weigh nodes: the share of the whole cluster's time that each task takes at least.
-fn areas(instance: &Instance) -> Vec<Vec<f64>> {
+/// What tasks take of the whole cluster's time, for one resource and one way to weigh nodes.
+#[derive(Debug)]
+pub(super) struct Area {
+    /// What each task takes at least.
+    pub(super) work: Vec<f64>,
+    /// What each task takes in a second on a node of weight 1.
+    pub(super) demand: Vec<f64>,
+    /// The largest and the least weight of a node.
+    pub(super) fastest: f64,
+    pub(super) slowest: f64,
+}
+
+fn areas(instance: &Instance) -> Vec<Area> {
     let (n, graph) = (instance.nodes(), instance.graph());
     let capacity = |node: usize, d: Option<usize>| match d {
         None => 1.0,
@@ -127,12 +158,18 @@ fn areas(instance: &Instance) -> Vec<Vec<f64>> {
     for d in dimensions {
         for speeds in weights(instance) {
             let total = (0..n).map(|node| speeds[node] * capacity(node, d)).collect::<Sum>().value();
-            let area = graph.tasks().map(|task| {
+            let demand = |task| d.map_or(1.0, |d| instance.demand(task)[d] as f64);
+            let work = graph.tasks().map(|task| {
                 instance.exec_all(task, &mut exec);
                 let cheapest = exec.iter().zip(&speeds).map(|(e, s)| e * s).fold(f64::INFINITY, f64::min);
-                cheapest * d.map_or(1.0, |d| instance.demand(task)[d] as f64) / total
+                cheapest * demand(task) / total
             });
-            areas.push(area.collect());
+            areas.push(Area {
+                work: work.collect(),
+                demand: graph.tasks().map(|task| demand(task) / total).collect(),
+                fastest: speeds.iter().copied().fold(0.0, f64::max),
+                slowest: speeds.iter().copied().fold(f64::INFINITY, f64::min),
+            });
         }
     }
     areas
@@ -182,7 +219,7 @@ fn between(area: &[f64], heads: &[f64], tails: &[f64]) -> f64 {
 /// A sum of numbers of at least 0 whose error does not grow with their count: a bound must not rise by rounding. Source:
 /// Neumaier, Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen, ZAMM 54, 1974.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+pub(super) struct Sum {
     sum: f64,
     lost: f64,
 }
@@ -195,7 +232,7 @@ impl Sum {
         self.sum = sum;
     }
 
-    fn value(self) -> f64 {
+    pub(super) fn value(self) -> f64 {
         if self.sum.is_finite() { self.sum + self.lost } else { self.sum }
     }
 }

@@ -2,6 +2,7 @@
 
 mod arrival;
 mod bounds;
+mod energy;
 mod instance;
 mod objectives;
 mod partial;

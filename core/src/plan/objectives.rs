@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Instance, Schedule, lower_bounds};
+use super::bounds::critical_path;
+use super::{Instance, Schedule};
 use crate::NodeId;
 use crate::cluster::SlotModel;
 
@@ -39,7 +40,7 @@ pub fn objectives(instance: &Instance, schedule: &Schedule) -> Objectives {
             .map(|(seconds, load)| seconds * instance.cluster().node(node).watts(*load))
             .sum::<f64>();
     }
-    let critical_path = lower_bounds(instance).critical_path;
+    let critical_path = critical_path(instance);
     Objectives {
         makespan,
         slr: if critical_path > 0.0 { makespan / critical_path } else { 1.0 },

@@ -12,9 +12,9 @@ use mdts_dag::TaskId;
 use rand::Rng as _;
 
 use super::budget::Limit;
-use super::improve::{Best, Worker};
 use super::model::Model;
 use super::sequence::{Nodes, Sequence};
+use super::team::{Best, Worker};
 
 /// Moves in the first cycle, at least.
 const FIRST_CYCLE: u64 = 4000;

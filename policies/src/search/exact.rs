@@ -10,54 +10,35 @@
 
 use mdts_core::{NodeId, Placement, Schedule};
 use mdts_dag::TaskId;
-use rustc_hash::FxHashMap;
 
 use super::bound::weights;
 use super::budget::Limit;
 use super::model::Model;
+use super::seen::{Place, Seen, State};
 
 /// Tasks at most; sets of them are kept as bits.
-pub(super) const MOST_TASKS: usize = 24;
+const MOST_TASKS: usize = 64;
 /// Nodes at most; more make too many branches.
-pub(super) const MOST_NODES: usize = 64;
-/// States remembered, of one set of tasks and in all.
-const STATES_PER_SET: usize = 24;
-const STATES: usize = 100_000;
+const MOST_NODES: usize = 64;
 
 /// A schedule is optimal if none is shorter by more than this part.
 const PRECISION: f64 = 1e-9;
 
-/// What came out.
+/// Whether an instance is one for this search.
+pub(super) fn is_small(model: &Model<'_>) -> bool {
+    model.tasks <= MOST_TASKS && model.nodes <= MOST_NODES && model.instance.progress().is_none()
+}
+
+/// A search that goes on where it was left, with as many branches as it is given.
 #[derive(Debug)]
-pub(super) struct Outcome {
-    /// A schedule that is better than the one to beat.
-    pub(super) schedule: Option<Schedule>,
-    /// Whether all branches were searched: nothing is better than this schedule, or else than the one to beat.
-    pub(super) complete: bool,
-}
-
-/// Searches for a schedule that is shorter than `makespan`. The instance has no progress.
-pub(super) fn search(model: &Model<'_>, makespan: f64, branches: u64, limit: &Limit<'_>) -> Outcome {
-    let mut search = Exact::new(model, makespan, branches, limit);
-    search.branch(0, 0.0, 0.0);
-    let place = |t: usize| {
-        let (node, start, finish) = search.best_plan[t];
-        Placement { task: TaskId::new(t), node: NodeId::new(node as usize), start, finish }
-    };
-    let found = !search.best_plan.is_empty();
-    Outcome {
-        schedule: found.then(|| Schedule::new((0..model.tasks).map(place).collect())),
-        complete: search.branches > 0,
-    }
-}
-
-struct Exact<'a> {
+pub(super) struct Exact<'a> {
     model: &'a Model<'a>,
-    limit: &'a Limit<'a>,
-    /// Branches left; at 0 the search ends.
-    branches: u64,
+    /// Where the search is: the branches from the first to the last.
+    path: Vec<Step>,
+    has_begun: bool,
+    /// The makespan to beat, and what beats it.
     best: f64,
-    best_plan: Vec<(u32, f64, f64)>,
+    better: Option<Schedule>,
     node: Vec<u32>,
     start: Vec<f64>,
     finish: Vec<f64>,
@@ -73,16 +54,37 @@ struct Exact<'a> {
     order: Vec<usize>,
     /// Tasks from the longest to the shortest, on their fastest nodes.
     longest: Vec<usize>,
+    /// What every task takes of every resource, and what all nodes have.
+    demands: Vec<f64>,
+    capacities: Vec<f64>,
     /// Scratch: from when every task can be on every node, at least.
     ready: Vec<f64>,
     /// Scratch: what every node can do for some tasks.
     rooms: Vec<Room>,
     instant: bool,
-    seen: FxHashMap<u64, Vec<State>>,
-    states: usize,
+    seen: Seen,
+    /// Scratch: the state that is looked for.
+    state: State,
+}
+
+/// A state of the search, the ways to go on that are left, and what is undone before the next is taken.
+#[derive(Debug)]
+struct Step {
+    set: u64,
+    makespan: f64,
+    ways: std::vec::IntoIter<Branch>,
+    undo: Option<Undo>,
+}
+
+/// The node of the last placed task, and from when it was free before.
+#[derive(Debug, Clone, Copy)]
+struct Undo {
+    node: usize,
+    free: f64,
 }
 
 /// Node weights, with the least weighted time of every task.
+#[derive(Debug)]
 struct Area {
     weights: Vec<f64>,
     tasks: Vec<f64>,
@@ -90,7 +92,7 @@ struct Area {
 
 /// The time of a node that some tasks could have: between the first moment at which one of them is ready and the last
 /// at which one of them may end.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Room {
     ready: f64,
     /// What follows each of them, at least.
@@ -103,17 +105,7 @@ impl Room {
     const EMPTY: Self = Self { ready: f64::INFINITY, behind: f64::INFINITY, shortest: f64::INFINITY };
 }
 
-/// What the future depends on, for one set of placed tasks.
-struct State {
-    last: f64,
-    makespan: f64,
-    /// Exclusive nodes: from when they are free.
-    free: Vec<f64>,
-    /// Every placed task in ascending order: node and finish.
-    placed: Vec<(u32, f64)>,
-}
-
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Branch {
     task: usize,
     node: usize,
@@ -122,7 +114,8 @@ struct Branch {
 }
 
 impl<'a> Exact<'a> {
-    fn new(model: &'a Model<'a>, best: f64, branches: u64, limit: &'a Limit<'a>) -> Self {
+    /// For an instance that [`is_small`].
+    pub(super) fn new(model: &'a Model<'a>) -> Self {
         let area = |weights: Vec<f64>| {
             let cheapest = |t: usize| {
                 let times = model.exec_row(t).iter().zip(&weights);
@@ -130,6 +123,8 @@ impl<'a> Exact<'a> {
             };
             Area { tasks: (0..model.tasks).map(cheapest).collect(), weights }
         };
+        let total =
+            |d: usize| (0..model.nodes).filter_map(|n| model.capacity(n).nth(d)).map(|c| c as f64).sum();
         let mut order: Vec<usize> = (0..model.tasks).collect();
         order.sort_unstable_by_key(|t| model.position[*t]);
         let mut longest = order.clone();
@@ -137,10 +132,10 @@ impl<'a> Exact<'a> {
         longest.sort_by(|&a, &b| least(b).total_cmp(&least(a)));
         Self {
             model,
-            limit,
-            branches,
-            best,
-            best_plan: Vec::new(),
+            path: Vec::new(),
+            has_begun: false,
+            best: f64::INFINITY,
+            better: None,
             node: vec![0; model.tasks],
             start: vec![0.0; model.tasks],
             finish: vec![0.0; model.tasks],
@@ -152,54 +147,93 @@ impl<'a> Exact<'a> {
             areas: if model.exclusive { weights(model).into_iter().map(area).collect() } else { Vec::new() },
             order,
             longest,
+            demands: (0..model.tasks).flat_map(|t| model.demand(t)).map(|d| d as f64).collect(),
+            capacities: (0..model.dimensions()).map(total).collect(),
             ready: vec![0.0; model.tasks * model.nodes],
             rooms: vec![Room::EMPTY; model.nodes],
             instant: model.is_instant(),
-            seen: FxHashMap::default(),
-            states: 0,
+            seen: Seen::default(),
+            state: State::default(),
         }
     }
 
-    /// Searches all ways to go on. `set`: the placed tasks; `last`: the latest start.
-    fn branch(&mut self, set: u64, last: f64, makespan: f64) {
+    /// Goes on for so many branches, in search of a schedule that is shorter than `makespan` and what was found before.
+    pub(super) fn advance(&mut self, makespan: f64, mut branches: u64, limit: &Limit<'_>) {
+        self.best = self.best.min(makespan);
+        if !self.has_begun {
+            self.has_begun = true;
+            self.enter(0, 0.0, 0.0);
+        }
+        while let Some(step) = self.path.last_mut() {
+            if branches == 0 || branches.is_multiple_of(256) && limit.is_over() {
+                return;
+            }
+            if let Some(Undo { node, free }) = step.undo.take() {
+                self.placed.pop();
+                self.count[node] -= 1;
+                self.free[node] = free;
+            }
+            match step.ways.next() {
+                None => drop(self.path.pop()),
+                Some(way) if way.finish + self.model.behind(way.task, way.node) < self.goal() => {
+                    branches -= 1;
+                    self.take(way);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Whether all branches were searched: no schedule is shorter than those that were given or found.
+    pub(super) fn is_complete(&self) -> bool {
+        self.has_begun && self.path.is_empty()
+    }
+
+    /// The schedule that was found since this was last asked, if one was.
+    pub(super) fn found(&mut self) -> Option<Schedule> {
+        self.better.take()
+    }
+
+    /// Goes down a way from the state at the end of the path.
+    fn take(&mut self, way: Branch) {
+        let Branch { task, node, start, finish } = way;
+        let Some(step) = self.path.last_mut() else { return };
+        step.undo = Some(Undo { node, free: self.free[node] });
+        let (set, makespan) = (step.set | 1 << task, step.makespan.max(finish));
+        if finish > start {
+            self.free[node] = finish;
+        }
+        (self.node[task], self.start[task], self.finish[task]) = (node as u32, start, finish);
+        self.count[node] += 1;
+        self.placed.push(task as u32);
+        self.enter(set, start, makespan);
+    }
+
+    /// Adds a state to the path unless nothing better lies behind it. `set`: the placed tasks; `last`: the latest start.
+    fn enter(&mut self, set: u64, last: f64, makespan: f64) {
         if self.placed.len() == self.model.tasks {
             if makespan < self.best * (1.0 - 1e-12) {
                 self.best = makespan;
-                let plan = self.node.iter().zip(&self.start).zip(&self.finish);
-                self.best_plan = plan.map(|((n, s), f)| (*n, *s, *f)).collect();
+                self.better = Some(self.schedule());
             }
             return;
-        }
-        self.branches = self.branches.saturating_sub(1);
-        if self.branches.is_multiple_of(256) && self.limit.is_over() {
-            self.branches = 0;
         }
         let goal = self.goal();
-        if self.branches == 0 || self.bound(set, last) >= goal || self.are_too_many(set, last, goal) {
-            return;
+        let is_hopeless = self.bound(set, last) >= goal || self.are_too_many(set, last, goal);
+        if !is_hopeless && !self.is_dominated(set, last, makespan) {
+            let ways = self.ways(set, last).into_iter();
+            self.path.push(Step { set, makespan, ways, undo: None });
         }
-        if self.is_dominated(set, last, makespan) {
-            return;
-        }
-        for Branch { task, node, start, finish } in self.ways(set, last) {
-            if finish + self.model.behind(task, node) >= self.goal() {
-                continue;
-            }
-            let free = self.free[node];
-            if finish > start {
-                self.free[node] = finish;
-            }
-            (self.node[task], self.start[task], self.finish[task]) = (node as u32, start, finish);
-            self.count[node] += 1;
-            self.placed.push(task as u32);
-            self.branch(set | 1 << task, start, makespan.max(finish));
-            self.placed.pop();
-            self.count[node] -= 1;
-            self.free[node] = free;
-            if self.branches == 0 {
-                return;
-            }
-        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        let place = |t: usize| Placement {
+            task: TaskId::new(t),
+            node: NodeId::new(self.node[t] as usize),
+            start: self.start[t],
+            finish: self.finish[t],
+        };
+        Schedule::new((0..self.model.tasks).map(place).collect())
     }
 
     /// What is not shorter than this is no better than the best.
@@ -300,7 +334,7 @@ impl<'a> Exact<'a> {
     fn are_too_many(&mut self, set: u64, last: f64, goal: f64) -> bool {
         let model = self.model;
         if !model.exclusive {
-            return false;
+            return self.is_too_much(set, last, goal);
         }
         let (mut count, mut works) = (0.0, [0.0; 2]);
         self.rooms.fill(Room::EMPTY);
@@ -334,35 +368,39 @@ impl<'a> Exact<'a> {
         false
     }
 
+    /// Whether shared nodes cannot do what is left of the work before `goal`, for any resource.
+    fn is_too_much(&self, set: u64, last: f64, goal: f64) -> bool {
+        let model = self.model;
+        let seconds = |t: usize| match set >> t & 1 {
+            0 => model.instance.min_exec(TaskId::new(t)),
+            _ => (self.finish[t] - last).max(0.0),
+        };
+        (0..model.dimensions()).any(|d| {
+            let work = |t: usize| seconds(t) * self.demands[t * model.dimensions() + d];
+            let work: f64 = (0..model.tasks).map(work).sum();
+            work > self.capacities[d] * (goal - last) * (1.0 + 1e-12)
+        })
+    }
+
     /// Whether a state that was searched before is as good in every respect; remembers this one otherwise.
     fn is_dominated(&mut self, set: u64, last: f64, makespan: f64) -> bool {
-        let placed = self.order.iter().filter(|t| set >> **t & 1 == 1);
-        let placed: Vec<(u32, f64)> = placed.map(|&t| (self.node[t], self.finish[t])).collect();
-        let state = State { last, makespan, free: self.free.clone(), placed };
-        // Whether some child of each placed task is still to come.
-        let open: Vec<bool> = (self.order.iter().filter(|t| set >> **t & 1 == 1))
-            .map(|t| self.model.children.of(*t).iter().any(|c| set >> c & 1 == 0))
-            .collect();
-        let (exclusive, instant) = (self.model.exclusive, self.instant);
-        let better = |old: &State| {
-            old.last <= last
-                && old.makespan <= makespan
-                && (!exclusive || old.free.iter().zip(&state.free).all(|(o, n)| o.max(last) <= n.max(last)))
-                && old.placed.iter().zip(&state.placed).zip(&open).all(|((o, n), open)| {
-                    let same = o.0 == n.0;
-                    let data = !open || (o.1 <= n.1.max(last) && (same || instant));
-                    let space = exclusive || o.1 <= last || (same && o.1 <= n.1);
-                    data && space
-                })
-        };
-        let known = self.seen.entry(set).or_default();
-        if known.iter().any(better) {
-            return true;
+        let (model, state) = (self.model, &mut self.state);
+        state.values.clear();
+        state.values.extend([last, makespan]);
+        if model.exclusive {
+            state.values.extend(self.free.iter().map(|free| free.max(last)));
         }
-        if known.len() < STATES_PER_SET && self.states < STATES {
-            self.states += 1;
-            known.push(state);
+        state.tasks.clear();
+        for &t in self.order.iter().filter(|t| set >> **t & 1 == 1) {
+            // On an exclusive node only the data of a task is of interest when it is placed, and on any node it is not
+            // once all children are.
+            let is_open = model.children.of(t).iter().any(|c| set >> c & 1 == 0);
+            if is_open || !model.exclusive {
+                let stays = is_open && !self.instant;
+                let node = if model.exclusive && self.instant { 0 } else { self.node[t] as u8 };
+                state.tasks.push(Place { node, finish: self.finish[t].max(last), stays });
+            }
         }
-        false
+        self.seen.dominates(set, &self.state)
     }
 }

@@ -10,9 +10,9 @@ use mdts_core::{Rng, Schedule};
 use rand::Rng as _;
 
 use super::budget::Limit;
-use super::improve::{Best, Worker};
 use super::pool::{Direction, Pool};
 use super::profile::Profile;
+use super::team::{Best, Worker};
 
 /// Orders kept at a time.
 const POPULATION: usize = 40;

@@ -1,8 +1,4 @@
-//! The search as a whole: list policies, bound, proof of small instances, and workers in rounds.
-//!
-//! Every thread has a worker with a seed of its own. A round is a fixed number of iterations for each; between rounds
-//! the best solution, on a tie that of the first worker, is handed to all. So the result does not depend on which
-//! thread is faster, unless the clock ends the search.
+//! The search as a whole: list policies, bound, and rounds of a team.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -10,16 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use mdts_core::{Instance, Planner, Result, Rng, Schedule};
-use rand::{Rng as _, SeedableRng};
+use rand::SeedableRng;
 
-use super::anneal::Anneal;
 use super::bound::{lower_bound, meets};
 use super::budget::{Budget, Limit};
-use super::exact;
-use super::genetic::Genetic;
 use super::model::Model;
-use super::pool::{Pool, is_pool};
-use super::sequence::{Exclusive, Shared};
+use super::team::Team;
 use crate::list;
 
 /// Tasks x nodes, and dependencies, beyond which only the list policies are tried: the costs would fill the memory.
@@ -28,21 +20,17 @@ const LARGEST: usize = 1 << 26;
 const LOOKAHEAD: usize = 10_000_000;
 /// Tasks x nodes up to which those are that choose among all pairs of ready task and node.
 const PAIRS: usize = 2_000_000;
-/// Resources that can run short, at most.
-const MOST_RESOURCES: usize = 16;
 /// Threads among which a number of iterations is shared.
 const WORKERS: usize = 4;
 /// Iterations of a quick search at most, and steps (of an iteration for every task and dependency) for large instances.
 const QUICK: u64 = 20_000;
 const QUICK_STEPS: u64 = 20_000_000;
-/// Branches of the proof.
-const BRANCHES: u64 = 200_000;
 
 /// Improves plans until a budget ends or a lower bound is met.
 ///
-/// The plan is never longer than that of the best list policy, nor than the one that it started from. Of large instances only the list policies that are
-/// linear in tasks and nodes are tried (`dls`, `etf`, `min-min`, `max-min` and `sufferage` up to 2 million tasks x
-/// nodes), and none is begun after the budget has ended or somebody asked to stop; the first plan and the list policies
+/// The plan is never longer than that of the best list policy, nor than the one that it started from. Of large instances
+/// only the list policies that are linear in tasks and nodes are tried (`lookahead` up to 10 million dependencies x
+/// nodes^2, and with `dls`, `etf`, `min-min`, `max-min` and `sufferage` up to 2 million tasks x nodes), and none is begun after the budget has ended or somebody asked to stop; the first plan and the list policies
 /// that have begun are awaited.
 ///
 /// ```
@@ -117,26 +105,6 @@ pub struct Found {
     pub start_makespan: f64,
 }
 
-/// A solution that workers exchange; what it means is theirs.
-#[derive(Debug, Clone)]
-pub(super) struct Best {
-    pub(super) makespan: f64,
-    pub(super) order: Vec<u32>,
-    pub(super) node: Vec<u32>,
-}
-
-/// One way to improve a schedule.
-pub(super) trait Worker: Send {
-    /// Tries a number of solutions, unless the goal is met or the limit is over; how many it were.
-    fn run(&mut self, iterations: u64, goal: f64, limit: &Limit<'_>) -> u64;
-    /// The best so far.
-    fn best(&self) -> Best;
-    /// Takes over a solution of another worker if it is better.
-    fn adopt(&mut self, best: &Best);
-    /// The schedule of a solution.
-    fn schedule(&mut self, best: &Best) -> Schedule;
-}
-
 impl Search {
     /// A search on all cores. Iterations are shared by a fixed number of threads, so that what is found is the same
     /// on every machine.
@@ -209,17 +177,12 @@ impl Search {
         let model = Model::new(instance);
         found.bound(lower_bound(&model));
         observe(&found);
-        let Some(mut workers) = workers(&model, &found.schedule, threads, rng) else { return Ok(found) };
+        let Some(mut team) = Team::new(&model, &found.schedule, threads, rng) else { return Ok(found) };
         let most = match self.budget {
             Budget::Seconds(_) => u64::MAX,
             Budget::Iterations(iterations) => iterations,
         };
-        // A short search first: the better the schedule to beat, the shorter the proof.
-        let round = (4_000_000 / (model.tasks as u64 + 20)).clamp(100, 20_000);
-        found.rounds(&mut workers, most.min(round), round, &limit, observe);
-        found.prove(&model, &limit);
-        observe(&found);
-        found.rounds(&mut workers, most, round, &limit, observe);
+        found.rounds(&mut team, most, &limit, observe);
         Ok(found)
     }
 }
@@ -246,45 +209,22 @@ impl Found {
         self.optimal = meets(self.schedule.makespan(), lower_bound);
     }
 
-    /// Lets the workers search in rounds until there were `most` iterations in all.
-    fn rounds(
-        &mut self,
-        workers: &mut [Box<dyn Worker + '_>],
-        most: u64,
-        round: u64,
-        limit: &Limit<'_>,
-        observe: &mut dyn FnMut(&Self),
-    ) {
+    /// Lets the team work in rounds until there were `most` iterations in all.
+    fn rounds(&mut self, team: &mut Team<'_>, most: u64, limit: &Limit<'_>, observe: &mut dyn FnMut(&Self)) {
         let goal = self.lower_bound * (1.0 + 1e-12) + 1e-12;
-        let count = workers.len() as u64;
-        while !self.optimal && self.iterations < most && !limit.is_over() {
-            let left = most - self.iterations;
-            let share = |i: u64| round.min(left / count + u64::from(i < left % count));
-            self.iterations += std::thread::scope(|scope| {
-                let run = |(i, worker): (usize, &mut Box<dyn Worker + '_>)| {
-                    worker.run(share(i as u64), goal, limit)
-                };
-                let mut all = workers.iter_mut().enumerate();
-                let Some(first) = all.next() else { return 0 };
-                let others: Vec<_> = all.map(|w| scope.spawn(move || run(w))).collect();
-                let done = run(first);
-                done + others.into_iter().map(|o| o.join().unwrap_or(0)).sum::<u64>()
-            });
-            self.exchange(workers);
+        while !self.optimal && !limit.is_over() {
+            let makespan = self.schedule.makespan();
+            let Some(done) = team.round(most - self.iterations, makespan, goal, limit) else { break };
+            self.iterations += done;
+            if let Some(schedule) = team.exchange(makespan) {
+                self.optimal = meets(schedule.makespan(), self.lower_bound);
+                self.schedule = schedule;
+            }
+            if team.has_proven() {
+                self.optimal = true;
+                self.lower_bound = self.schedule.makespan();
+            }
             observe(self);
-        }
-    }
-
-    /// Hands the best solution to all workers, and keeps it if it is better.
-    fn exchange(&mut self, workers: &mut [Box<dyn Worker + '_>]) {
-        let bests = workers.iter().map(|w| w.best());
-        let Some(best) = bests.reduce(|a, b| if b.makespan < a.makespan { b } else { a }) else { return };
-        for worker in workers.iter_mut() {
-            worker.adopt(&best);
-        }
-        if best.makespan < self.schedule.makespan() {
-            self.schedule = workers[0].schedule(&best);
-            self.optimal = meets(best.makespan, self.lower_bound);
         }
     }
 
@@ -322,46 +262,6 @@ impl Found {
         }
         Ok(())
     }
-
-    /// Branch and bound, if there are few tasks.
-    fn prove(&mut self, model: &Model<'_>, limit: &Limit<'_>) {
-        let small = model.tasks <= exact::MOST_TASKS && model.nodes <= exact::MOST_NODES;
-        let small = small && model.instance.progress().is_none();
-        if self.optimal || !small || limit.is_over() {
-            return;
-        }
-        let outcome = exact::search(model, self.schedule.makespan(), BRANCHES, limit);
-        if let Some(schedule) = outcome.schedule {
-            self.schedule = schedule;
-        }
-        if outcome.complete {
-            self.optimal = true;
-            self.lower_bound = self.schedule.makespan();
-        }
-    }
-}
-
-/// The workers for an instance, one per thread; `None` if there is nothing to search.
-fn workers<'m>(
-    model: &'m Model<'m>,
-    start: &Schedule,
-    threads: usize,
-    rng: &mut Rng,
-) -> Option<Vec<Box<dyn Worker + 'm>>> {
-    if model.order_of(start).is_empty() || model.dimensions() > MOST_RESOURCES {
-        return None;
-    }
-    let worker = |rng: Rng| -> Box<dyn Worker + 'm> {
-        match (is_pool(model), model.exclusive, model.dimensions()) {
-            (true, true, _) | (true, _, 0..=1) => Box::new(Genetic::<1>::new(Pool::new(model), start, rng)),
-            (true, _, 2..=4) => Box::new(Genetic::<4>::new(Pool::new(model), start, rng)),
-            (true, ..) => Box::new(Genetic::<MOST_RESOURCES>::new(Pool::new(model), start, rng)),
-            (_, true, _) => Box::new(Anneal::new(model, Exclusive::new(model), start, rng)),
-            (_, _, 0..=4) => Box::new(Anneal::new(model, Shared::<4>::new(model), start, rng)),
-            _ => Box::new(Anneal::new(model, Shared::<MOST_RESOURCES>::new(model), start, rng)),
-        }
-    };
-    Some((0..threads).map(|_| worker(Rng::seed_from_u64(rng.random()))).collect())
 }
 
 /// The list policies: linear ones, those that choose among pairs, and the slowest.

@@ -6,9 +6,10 @@
 //!   the order of tasks matters: a genetic algorithm on orders whose children are justified back and forth.
 //! - `anneal`: everything else: simulated annealing on the order of tasks and their nodes, with moves on the
 //!   critical path.
-//! - `exact`: few tasks: branch and bound, which proves.
+//! - `exact`: beside these, for up to 64 tasks: branch and bound, which proves. The longer the search, the more it
+//!   proves; `seen` is its memory.
 //!
-//! [`Quick`] is the search as a policy among others.
+//! `team` lets them work in rounds. [`Quick`] is the search as a policy among others.
 //!
 //! `model` is the flat copy of the instance they read, `profile` and `sequence` turn orders into schedules.
 
@@ -22,7 +23,9 @@ mod model;
 mod pool;
 mod profile;
 mod quick;
+mod seen;
 mod sequence;
+mod team;
 
 pub use budget::Budget;
 pub use improve::{Control, Found, Search, Start};

@@ -3,6 +3,8 @@
 use mdts_core::{Instance, NodeId, Placement, Schedule, SlotModel, remaining_paths};
 use mdts_dag::TaskId;
 
+use super::team::Best;
+
 /// An instance with all costs in rows. Memory: O(tasks x nodes + dependencies).
 #[derive(Debug)]
 pub(super) struct Model<'a> {
@@ -207,6 +209,15 @@ impl<'a> Model<'a> {
         let mut order: Vec<u32> = (0..self.tasks as u32).filter(|t| !started[*t as usize]).collect();
         self.sort_by_time(&mut order, &start);
         order
+    }
+
+    /// A schedule as a solution of workers.
+    pub(super) fn best_of(&self, schedule: &Schedule) -> Best {
+        Best {
+            makespan: schedule.makespan(),
+            order: self.order_of(schedule),
+            node: schedule.placements().iter().map(|p| p.node.get()).collect(),
+        }
     }
 
     /// Sorts tasks by time; of equal times parents come first.

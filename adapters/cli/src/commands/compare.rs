@@ -20,9 +20,10 @@ use crate::error::{Error, Result};
 use crate::gantt::Form;
 use crate::history::{self, HistoryFlag};
 use crate::input::{self, Machines};
+use crate::interrupt::Interrupts;
 use crate::output::{self, OutputFile};
 use crate::plot::{self, Panel};
-use crate::policy::{self, Policy, Timed};
+use crate::policy::{self, Plan, Policy, Timed};
 use crate::progress;
 use crate::search::{self, SearchFlags};
 use crate::settings::{ModelFlags, Settings};
@@ -35,8 +36,12 @@ const SEEDS_UNDER_NOISE: u64 = 10;
 const REPAIR_SHARE: f64 = 0.1;
 const MOST_FAILURES: u32 = 100;
 
+/// What is said when Ctrl-C was pressed.
+const SAID: &str = "interrupted: the search ends with the best plan so far, and the comparison goes on; press Ctrl-C again to end it";
+
 /// Arguments of `mdts compare`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = search::HELP)]
 pub(crate) struct Compare {
     /// Workflow files, or logs of clusters (.swf); default: a built-in example
     dags: Vec<PathBuf>,
@@ -127,12 +132,14 @@ impl Compare {
         let ideal = is_certain && !self.contention;
         let seeds = self.seeds.unwrap_or(if is_certain { 1 } else { SEEDS_UNDER_NOISE });
 
+        let interrupts = self.search.are_given().then(|| Interrupts::watch(SAID)).transpose()?;
         let bar = progress::steps((cases.len() * policies.len()) as u64, quiet);
         let mut rows = Vec::new();
         for case in &cases {
             for policy in &policies {
                 bar.set_message(format!("{} on {}", policy.name(), case.dag));
-                rows.push(self.measure(case, policy, settings.seed, seeds, ideal)?);
+                let searched = |seed| self.searched(case, policy, seed, interrupts.as_ref());
+                rows.push(self.measure(case, policy, (settings.seed, seeds), ideal, searched)?);
                 bar.inc(1);
             }
         }
@@ -230,14 +237,31 @@ impl Compare {
         Ok(conditions)
     }
 
-    fn measure(&self, case: &Case, policy: &Policy, first: u64, seeds: u64, ideal: bool) -> Result<Row> {
+    /// The plan of a search, if the policy is one; the first Ctrl-C ends it early if flags ask for a search.
+    fn searched(
+        &self,
+        case: &Case,
+        policy: &Policy,
+        seed: u64,
+        interrupts: Option<&Interrupts>,
+    ) -> Result<Option<Plan>> {
+        if policy.name() != search::NAME {
+            return Ok(None);
+        }
+        let search = self.search.search(policy, &case.instance);
+        let plan = |search| search::plan(search, policy, seed, &case.instance, true, interrupts);
+        search.map(plan).transpose()
+    }
+
+    fn measure(
+        &self,
+        case: &Case,
+        policy: &Policy,
+        (first, seeds): (u64, u64),
+        ideal: bool,
+        searched: impl Fn(u64) -> Result<Option<Plan>>,
+    ) -> Result<Row> {
         let bound = lower_bounds(&case.instance).best();
-        let search =
-            if policy.name() == search::NAME { self.search.search(policy, &case.instance) } else { None };
-        let searched = |seed| match search {
-            Some(search) => search::plan(search, policy, seed, &case.instance, true).map(Some),
-            None => Ok(None),
-        };
         // A search does not know what will happen: one plan is followed under all conditions.
         let followed = if ideal { None } else { searched(first)? };
         let mut runs: Vec<(Objectives, f64)> = Vec::new();

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::gantt::{self, Chart, Form};
 use crate::history::{self, HistoryFlag};
 use crate::input::{self, Machines};
+use crate::interrupt::Interrupts;
 use crate::output::{self, OutputFile};
 use crate::policy::{self, Policy};
 use crate::search::{self, SearchFlags, Trace};
@@ -21,11 +22,14 @@ use crate::weights::WeightsFlag;
 
 /// Stands for standard output.
 const STDOUT: &str = "-";
+/// What is said when Ctrl-C was pressed.
+const SAID: &str = "interrupted: the search ends with the best plan so far; press Ctrl-C again for none";
 /// Most nodes in the table of utilisation.
 const MOST_NODES: usize = 24;
 
 /// Arguments of `mdts plan`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = search::HELP)]
 pub(crate) struct Plan {
     /// Workflow file; default: a built-in example
     dag: Option<PathBuf>,
@@ -144,8 +148,12 @@ impl Plan {
         let machines = input::machines_for(&settings, self.dag.as_deref())?;
         let instance = input::instance(&job, &machines, settings.data_model)?;
 
-        let plan = match self.search.search(&policy, &instance) {
-            Some(search) => search::plan_until_interrupted(search, &policy, settings.seed, &instance, quiet)?,
+        let search = self.search.search(&policy, &instance);
+        let interrupts = search.map(|_| Interrupts::watch(SAID)).transpose()?;
+        let plan = match search {
+            Some(search) => {
+                search::plan(search, &policy, settings.seed, &instance, quiet, interrupts.as_ref())?
+            }
             None => policy::plan(&policy, settings.seed, &instance)?,
         };
         let report = report(&job.graph, &instance, settings.seed, &plan, &unknown);

@@ -183,6 +183,71 @@ fn ctrl_c_gives_the_best_plan_so_far() {
     assert_eq!(folder.files(), ["plan.json"]);
 }
 
+#[test]
+fn ctrl_c_ends_the_search_of_a_run_and_the_run_begins() {
+    let montage = example("montage-small.json", "hetero8.toml");
+    let folder = Folder::new();
+    let mut command = folder.command(&with("run", &montage, &["--emulate", "0.001", "--journal", "run"]));
+    let report = interrupted_at(&mut command, |line| line.contains("plan of"));
+    assert_eq!((&report["policy"], &report["succeeded"]), (&"search".into(), &58.into()), "{report}");
+}
+
+/// Tasks that take a minute, and too many for a proof.
+fn long() -> Folder {
+    let folder = Folder::new();
+    let task = |i: usize| {
+        let work = (i * 7 % 23) as f64 + 1.3;
+        format!("  - {{name: t{i}, work: {work}, command: [sh, -c, \"touch begun; exec sleep 60\"]}}\n")
+    };
+    folder.write("job.yaml", format!("tasks:\n{}", (0..60).map(task).collect::<String>()));
+    let nodes = "[[node]]\nname = \"m\"\ncount = 3\n[[node]]\nname = \"fast\"\nspeed = 1.37\n";
+    folder.write("four.toml", nodes);
+    folder
+}
+
+#[test]
+fn ctrl_c_after_the_search_stops_the_run_as_without_a_search() {
+    let folder = long();
+    let mut command = folder.command(&["run", "job.yaml", "--cluster", "four.toml", "--dry-run"]);
+    let report = interrupted_at(&mut command, |line| line.contains("plan of"));
+    assert_eq!(report["tasks"].as_array().map(Vec::len), Some(60), "{report}");
+    assert!(!folder.files().contains(&"begun".to_owned()));
+
+    let mut command = folder.command(&["run", "job.yaml", "--cluster", "four.toml"]);
+    let (mut child, mut lines) = spawn(&mut command);
+    await_line(&mut lines, |line| line.contains("plan of"));
+    interrupt(&child);
+    await_line(&mut lines, |line| line.contains("the run begins with the best plan so far"));
+    while !folder.files().contains(&"begun".to_owned()) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    interrupt(&child);
+    await_line(&mut lines, |line| line.contains("interrupted: nothing new starts"));
+    interrupt(&child);
+    await_line(&mut lines, |line| line.contains("interrupted again: cancelling what runs"));
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+}
+
+#[test]
+fn ctrl_c_ends_one_search_of_a_comparison_and_the_second_one_all() {
+    let montage = example("montage-small.json", "hetero8.toml");
+    let folder = Folder::new();
+    let mut command = folder.command(&with("compare", &montage, &["--policies", "search,heft"]));
+    let report = interrupted_at(&mut command, |line| line.contains("plan of"));
+    let rows = report["rows"].as_array().expect("a list");
+    assert!(rows.len() == 2 && rows[0]["policy"] == "search", "{report}");
+
+    let twice = [&montage[..1], &montage[..]].concat();
+    let mut command = folder.command(&with("compare", &twice, &["--policies", "search"]));
+    let (mut child, mut lines) = spawn(&mut command);
+    await_line(&mut lines, |line| line.contains("plan of"));
+    interrupt(&child);
+    await_line(&mut lines, |line| line.contains("the comparison goes on"));
+    await_line(&mut lines, |line| line.contains("searching"));
+    interrupt(&child);
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+}
+
 /// A job and a cluster on which list policies take their time.
 fn large() -> Folder {
     let folder = Folder::new();

@@ -92,7 +92,7 @@ fn worse_weights_never_replace_better_ones() {
     let report = folder.json(&args);
     let scores: Vec<f64> = report["curve"].as_array().expect("a list").iter().map(score).collect();
     let least = scores.iter().copied().fold(f64::INFINITY, f64::min);
-    assert!(scores.len() == 9 && scores[8] > least * 1.01, "the last is worse than the best: {scores:?}");
+    assert!(scores.len() == 9 && scores[8] > least, "the last is worse than the best: {scores:?}");
     assert_eq!(score(&report["best"]), least);
     // An untrained network is as good as the first of them at best.
     let best = bytes(&folder, "w.st");

@@ -110,7 +110,7 @@ mod tests {
         let taker = tokio::spawn(async move {
             let mut piece = [0; 16];
             while other.read_exact(&mut piece).await.is_ok() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                sleep(Duration::from_millis(20)).await;
             }
         });
         let begin = Instant::now();
@@ -133,7 +133,7 @@ mod tests {
             };
             let (sent, read) = tokio::join!(send, other.read_exact(&mut taken));
             sent.and(read)?;
-            tokio::time::sleep(Duration::from_millis(200)).await; // twice as long as all may take, in the end
+            sleep(Duration::from_millis(200)).await; // twice as long as all may take, in the end
         }
         Ok(())
     }

@@ -194,9 +194,10 @@ pub(super) async fn batch(State((shared, router)): State<(Arc<Shared>, Router)>,
         };
         let answer = match answer {
             Ok(answer) => answer,
-            Err(problem) => {
-                CallAnswered { status: problem.status, body: to_raw_value(&problem).map_err(unwritable)? }
-            }
+            Err(problem) => CallAnswered {
+                status: problem.status,
+                body: to_raw_value(&problem).map_err(|error| unwritable(&error))?,
+            },
         };
         bytes += answer.body.get().len();
         answers.push(answer);
@@ -205,7 +206,7 @@ pub(super) async fn batch(State((shared, router)): State<(Arc<Shared>, Router)>,
     ok(&BatchAnswered { answers })
 }
 
-fn unwritable(error: serde_json::Error) -> Problem {
+fn unwritable(error: &serde_json::Error) -> Problem {
     Problem::internal(error.to_string())
 }
 

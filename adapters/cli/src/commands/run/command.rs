@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::forecast::Outlook;
 use crate::gantt::{self, Form};
 use crate::history::{self, HistoryFlag};
+use crate::interrupt::Interrupts;
 use crate::life::LifeFlags;
 use crate::on_slurm::SlurmFlags;
 use crate::output::{self, OutputFile};
@@ -33,6 +34,8 @@ use crate::weights::WeightsFlag;
 
 /// Arguments of `mdts run`.
 #[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools)] // flags
+#[command(after_help = search::HELP)]
 pub(crate) struct Run {
     /// Workflow file; default: a built-in example. Commands run in the folder of the file
     pub(super) dag: Option<PathBuf>,
@@ -102,7 +105,7 @@ impl Run {
         let meter = Meter::begin();
         let form = self.gantt.as_deref().map(Form::of).transpose()?;
         let gantt = OutputFile::create_if(self.gantt.as_deref())?;
-        let (ready, journal) = self.prepare(quiet)?;
+        let (mut ready, journal) = self.prepare(quiet)?;
         if self.dry_run {
             return self.tell(&ready, quiet);
         }
@@ -126,8 +129,10 @@ impl Run {
         }
         // The work does not depend on whether somebody reads what is said of it.
         let mut said = if silent { Ok(()) } else { output::print(&show_plan(&ready)?) };
+        let interrupts = ready.interrupts.take();
         let run = async {
-            let came_of_it = drive(&ready, journal, options, &mut *executor, submitted, quiet).await?;
+            let came_of_it =
+                drive(&ready, journal, options, &mut *executor, submitted, interrupts, quiet).await?;
             if let Some(slurm) = &slurm {
                 tidy(slurm, &came_of_it).await;
             }
@@ -192,6 +197,7 @@ async fn drive(
     options: RunOptions,
     executor: &mut dyn Executor,
     submitted: Option<Vec<Option<NodeId>>>,
+    interrupts: Option<Interrupts>,
     quiet: bool,
 ) -> Result<RunReport> {
     let seed = ready.settings.seed;
@@ -213,7 +219,9 @@ async fn drive(
     if let Some(Err(error)) = &control {
         tracing::warn!("mdts cancel cannot reach this run: {error}");
     }
-    let watcher = tokio::spawn(Signals::listen()?.obey(runner.stopper()));
+    let signals = Signals::listen()?;
+    drop(interrupts); // only now, so that none is lost
+    let watcher = tokio::spawn(signals.obey(runner.stopper()));
     let came_of_it = runner.run(executor).await;
     watcher.abort();
     drop(control);

@@ -18,6 +18,7 @@ use crate::course::CourseFlags;
 use crate::error::{Error, Result};
 use crate::history;
 use crate::input::{self, Job, Machines};
+use crate::interrupt::Interrupts;
 use crate::journal::{self, Kept};
 use crate::life::LifeFlags;
 use crate::on_slurm::{self, OnSlurm};
@@ -30,6 +31,9 @@ use crate::settings::{OtherFlags, Settings};
 const EXAMPLE_FOLDER: &str = ".mdts/example";
 /// The folder for the output of tasks in a journal's folder.
 const LOGS: &str = "logs";
+
+/// What is said when Ctrl-C was pressed during the search.
+const SAID: &str = "interrupted: the search ends, and the run begins with the best plan so far; press Ctrl-C again to stop it";
 
 /// What is to be run, and how.
 pub(super) struct Work {
@@ -53,6 +57,8 @@ pub(super) struct Ready {
     pub(super) policy: Policy,
     pub(super) plan: Plan,
     pub(super) journal: Option<PathBuf>,
+    /// Watches for Ctrl-C from the search on until the run listens itself.
+    pub(super) interrupts: Option<Interrupts>,
     /// Tasks that the cache answered for.
     pub(super) cached: Arc<AtomicUsize>,
 }
@@ -233,21 +239,21 @@ impl Run {
 
     /// Plans the work.
     fn ready(&self, work: Work, settings: Settings, policy: Policy, quiet: bool) -> Result<Ready> {
-        let plan = self.plan(&policy, settings.seed, &work.instance, quiet)?;
-        Ok(Ready { work, settings, policy, plan, journal: self.journal.clone(), cached: Arc::default() })
+        let interrupts = self.search.are_given().then(|| Interrupts::watch(SAID)).transpose()?;
+        let plan = match self.search.search(&policy, &work.instance) {
+            Some(search) => {
+                search::plan(search, &policy, settings.seed, &work.instance, quiet, interrupts.as_ref())?
+            }
+            None => policy::plan(&policy, settings.seed, &work.instance)?,
+        };
+        let (journal, cached) = (self.journal.clone(), Arc::default());
+        Ok(Ready { work, settings, policy, plan, journal, interrupts, cached })
     }
 
     /// The policy of this name, with other weights if there are any.
     fn policy(&self, name: &str, settings: &Settings) -> Result<Policy> {
         let info = policy::find(name)?;
         Ok(Policy::new(info, self.weights.load(&[info.name], settings)?.as_ref()))
-    }
-
-    fn plan(&self, policy: &Policy, seed: u64, instance: &Arc<Instance>, quiet: bool) -> Result<Plan> {
-        match self.search.search(policy, instance) {
-            Some(search) => search::plan(search, policy, seed, instance, quiet),
-            None => policy::plan(policy, seed, instance),
-        }
     }
 
     /// Sees to it that the flags are of the place where the tasks run.

@@ -1,8 +1,7 @@
 //! The rounds of one call: learn, measure, keep what is better.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use mdts_policies::mdts::training::{Report as Round, Trainer};
@@ -11,7 +10,7 @@ use serde::Serialize;
 use super::files::Files;
 use super::show::Progress;
 use crate::error::{Error, Result};
-use crate::interrupt;
+use crate::interrupt::Interrupts;
 
 /// What is said when Ctrl-C was pressed.
 const SAID: &str = "interrupted: the training ends after this round with everything saved; press Ctrl-C again to end at \
@@ -64,8 +63,8 @@ impl Session {
     /// stays.
     pub(super) fn run(mut self, threads: usize) -> Result<Report> {
         let (begin, resumed_from, rounds) = (Instant::now(), self.trainer.round(), self.trainer.rounds());
-        let stop = Arc::new(AtomicBool::new(false));
-        interrupt::obey(stop.clone(), SAID)?;
+        let interrupts = Interrupts::watch(SAID)?;
+        let stop = interrupts.begin();
         if resumed_from == 0 && self.trainer.curve().is_empty() {
             let untrained = self.trainer.measure(threads).map_err(Error::learning)?;
             self.keep(&untrained)?;
