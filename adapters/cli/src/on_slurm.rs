@@ -165,14 +165,22 @@ where
     Ok(runtime.block_on(question(connect(&SlurmFlags::default())?))?)
 }
 
+/// The name of who runs this process, where no variable tells it.
+fn user_by_id() -> Option<String> {
+    let output = std::process::Command::new("id").arg("-un").output().ok()?;
+    let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !name.is_empty()).then_some(name)
+}
+
 /// The way to Slurm.
 fn connect(flags: &SlurmFlags) -> Result<Arc<dyn Slurm>> {
     /// How long a call may take.
     const LIMIT: Duration = Duration::from_secs(30);
     let Some(address) = &flags.rest else { return Ok(Arc::new(Commands::new(CommandsOptions::default()))) };
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let Some(user) = variable("USER").or_else(|| variable("LOGNAME")) else {
-        return Err(Error::Usage("--rest: neither USER nor LOGNAME tells whose jobs they are".to_owned()));
+    let Some(user) = variable("USER").or_else(|| variable("LOGNAME")).or_else(user_by_id) else {
+        let message = "--rest: neither USER, LOGNAME nor id -un tells whose jobs they are";
+        return Err(Error::Usage(message.to_owned()));
     };
     let token = variable("SLURM_JWT");
     let address = match address.strip_prefix("unix:").unwrap_or(address) {
