@@ -73,8 +73,12 @@ fn the_filter_of_the_commands_places_and_refuses() {
     // Without a sidecar everything passes.
     submit(&cluster, &["-H", "-c2"]);
     let sidecar = Sidecar::start(&cluster, folder.path(), &socket, &["--no-lead", "--mode", "0666"]);
-    let job = submit(&cluster, &["-c2", "-t5"]);
-    assert_eq!(fields(&cluster, job, &["ReqNodes", "Nice"]), ["fast", "0"]);
+    // On a busy machine an answer may come after the 20 ms in which it counts; the job then passes as it is.
+    let placed = (0..10).any(|_| {
+        let job = submit(&cluster, &["-c2", "-t5"]);
+        fields(&cluster, job, &["ReqNodes", "Nice"]) == ["fast", "0"]
+    });
+    assert!(placed, "none of ten jobs was placed");
     let job = submit(&cluster, &["-c2", "-N1", "-w", "slow", "--nice=7"]);
     assert_eq!(fields(&cluster, job, &["ReqNodes", "Nice"]), ["slow", "7"]);
     refuses(&cluster);
